@@ -1,0 +1,135 @@
+//! The seam: a backend compiles a spec and its weights into an executor, and the executor owns
+//! all device memory, the state of sequences included.
+use crate::batch::{Batch, Logits, Slot};
+use crate::spec::ModelSpec;
+use rinfer_formats::Weights;
+
+/// A kind of device.
+pub trait Backend: Sync {
+    /// As `--backend` spells it.
+    fn name(&self) -> &'static str;
+    /// Whether it can run `spec`; if not, the first thing that it can't, in words.
+    fn check(&self, spec: &ModelSpec) -> Result<(), String>;
+    /// Takes the weights over and allocates everything that a forward will need.
+    fn load(
+        &self,
+        spec: &ModelSpec,
+        weights: &dyn Weights,
+        limits: &Limits,
+    ) -> Result<Box<dyn Executor>, LoadError>;
+}
+
+/// What an executor is sized for.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Sequences at once.
+    pub slots: usize,
+    /// Positions of one sequence.
+    pub context: usize,
+    /// Positions of all sequences together.
+    pub positions: usize,
+    /// Rows of one batch.
+    pub batch: usize,
+    /// How cached keys and values are stored.
+    pub kv: Kv,
+    /// How weights are held.
+    pub quant: Quant,
+}
+
+/// How cached keys and values are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kv {
+    /// Half precision.
+    F16,
+    /// Exact: for parity.
+    F32,
+}
+
+/// How weights are held (`--quant`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quant {
+    /// As the file has them, without loss.
+    Native,
+    /// Widened to f32, multiplied with f32 activations: the reference.
+    F32,
+}
+
+/// Why a model could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The model needs a tensor that the checkpoint has not.
+    #[error("tensor '{name}' is missing from the checkpoint")]
+    Missing {
+        /// Canonical name.
+        name: String,
+    },
+    /// A tensor's shape is not what the hyper-parameters say.
+    #[error("tensor '{name}' has shape {found:?}, expected {expected:?}")]
+    Shape {
+        /// Canonical name.
+        name: String,
+        /// Outermost axis first.
+        found: Vec<usize>,
+        /// Outermost axis first.
+        expected: Vec<usize>,
+    },
+    /// The checkpoint has a tensor that the model does not use.
+    #[error("tensor '{name}' is not part of this architecture; refusing to ignore weights")]
+    Unused {
+        /// Name in the checkpoint.
+        name: String,
+    },
+    /// The backend declines the model.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A tensor could not be read.
+    #[error(transparent)]
+    Format(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A loaded model. One thread drives it; it parallelises inside.
+///
+/// Invariant: a row's logits do not depend on the other rows of its batch, on how its prompt was
+/// cut into chunks, or on the number of threads.
+pub trait Executor: Send {
+    /// Runs the batch: appends to its sequences' state and writes the wanted rows' logits.
+    ///
+    /// # Errors
+    /// Only what a device can fail with; a batch that breaks the executor's limits is a bug of the
+    /// caller and panics.
+    fn forward(&mut self, batch: &Batch, out: &mut Logits) -> Result<(), DeviceError>;
+    /// What sequences remember.
+    fn state(&mut self) -> &mut dyn State;
+}
+
+/// A device failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DeviceError(pub String);
+
+/// What sequences remember: pages of keys and values, and recurrent states.
+pub trait State {
+    /// A new, empty sequence, if a slot is free.
+    fn open(&mut self) -> Option<Slot>;
+    /// A second sequence that shares the first `len` positions, by reference where pages are
+    /// whole; none if no slot or page is free, or `len` can't be reached.
+    fn fork(&mut self, from: Slot, len: usize) -> Option<Slot>;
+    /// Makes sure that `slot` has pages for `len` positions; false if there is no room.
+    fn reserve(&mut self, slot: Slot, len: usize) -> bool;
+    /// Forgets positions from `len` on; false where a recurrent state has no checkpoint there.
+    fn truncate(&mut self, slot: Slot, len: usize) -> bool;
+    /// Ends the sequence and frees its pages.
+    fn close(&mut self, slot: Slot);
+    /// Positions held by `slot`.
+    fn len(&self, slot: Slot) -> usize;
+    /// Free positions, for admission.
+    fn room(&self) -> usize;
+    /// The sequence's state, as bytes that [`State::restore`] takes.
+    fn save(&self, slot: Slot) -> Vec<u8>;
+    /// A new sequence from saved bytes.
+    ///
+    /// # Errors
+    /// What does not fit this model.
+    fn restore(&mut self, bytes: &[u8]) -> Result<Slot, String>;
+}

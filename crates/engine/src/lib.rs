@@ -1,0 +1,8 @@
+//! The engine: a model as data, executors that run it, and what turns requests into tokens.
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod batch;
+pub mod config;
+pub mod families;
+pub mod spec;

@@ -1,0 +1,11 @@
+//! Readers of checkpoints: GGUF, safetensors, Hugging Face folders, and the block formats that
+//! their tensors are stored in.
+//!
+//! Everything here reads bytes that nobody vouches for: counts are checked against the bytes that
+//! could hold them before anything is allocated, arithmetic is checked, and an error names the
+//! file, the tensor or key, what was found and what was expected.
+#![deny(unsafe_code)]
+
+pub mod tensor;
+
+pub use tensor::{DType, Tensor, Weights};

@@ -1,0 +1,76 @@
+//! Weights as they lie in a file: names, types, shapes and bytes.
+use std::borrow::Cow;
+
+/// How a tensor's elements are stored. Block formats carry GGUF's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the field's")]
+#[expect(non_camel_case_types, reason = "the names are the field's")]
+#[non_exhaustive]
+pub enum DType {
+    F32,
+    F16,
+    Bf16,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    Bool,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q2_K,
+    Q3_K,
+    Q4_K,
+    Q5_K,
+    Q6_K,
+    Q8_K,
+    IQ1_S,
+    IQ1_M,
+    IQ2_XXS,
+    IQ2_XS,
+    IQ2_S,
+    IQ3_XXS,
+    IQ3_S,
+    IQ4_NL,
+    IQ4_XS,
+    TQ1_0,
+    TQ2_0,
+    MXFP4,
+    NVFP4,
+    Q1_0,
+    Q2_0,
+}
+
+/// A tensor of a checkpoint: borrowed from the mapping, or owned where a reader had to change it.
+#[derive(Clone, Debug)]
+pub struct Tensor<'a> {
+    /// How elements are stored.
+    pub dtype: DType,
+    /// Outermost axis first: a matrix is `[rows (outputs), cols (inputs)]`.
+    pub shape: Cow<'a, [usize]>,
+    /// `shape`'s elements in row-major order; rows are whole blocks.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+impl Tensor<'_> {
+    /// Product of all axes but the last.
+    pub fn rows(&self) -> usize {
+        self.shape.split_last().map_or(1, |(_, outer)| outer.iter().product())
+    }
+    /// The last axis.
+    pub fn cols(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+}
+
+/// Where a backend takes weights from: a GGUF file, a folder of safetensors, a bundle.
+pub trait Weights: Sync {
+    /// The tensor called `name`, if there is one.
+    fn get(&self, name: &str) -> Option<Tensor<'_>>;
+    /// Every name, in file order.
+    fn names(&self) -> Vec<&str>;
+}

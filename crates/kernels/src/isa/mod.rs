@@ -1,0 +1,169 @@
+//! Instruction sets: what the generic algorithms are written over, and one table of leaves each.
+use crate::tier::Kernels;
+
+pub(crate) mod scalar;
+
+/// The tiers of this architecture, fastest first.
+pub(crate) const TIERS: &[&Kernels] = &[&scalar::KERNELS];
+
+/// A token for an instruction set with `LANES` 32-bit lanes.
+///
+/// Methods are `#[inline(always)]` and only called from functions that carry the set's
+/// `#[target_feature]`, so that they become single instructions there. f32 arithmetic is IEEE with
+/// round to nearest even, on every set.
+///
+/// # Safety
+/// Every method requires that the CPU has the set; loads and stores, that the pointer is good for
+/// all lanes (it need not be aligned).
+pub(crate) unsafe trait Isa: Copy {
+    /// Divides 16.
+    const LANES: usize;
+    /// Batch rows that a matmul tile keeps in registers.
+    const TILE: usize;
+    /// What the codes of [`Isa::dot4_wide`] count as biased by: 128 where it multiplies them as
+    /// they are, 0 where it takes 128 off itself. A caller that wants `Σ (q - 128)·x` starts its
+    /// accumulator at `-WIDE·Σx`.
+    const WIDE: i32;
+    /// f32 lanes.
+    type F: Copy;
+    /// i32 lanes.
+    type I: Copy;
+    /// 4 bytes to each lane.
+    type B: Copy;
+
+    unsafe fn splat(x: f32) -> Self::F;
+    unsafe fn load(p: *const f32) -> Self::F;
+    unsafe fn store(p: *mut f32, v: Self::F);
+    /// Widens IEEE halves.
+    unsafe fn load_f16(p: *const u16) -> Self::F;
+    /// Rounds to IEEE halves, to nearest even.
+    unsafe fn store_f16(p: *mut u16, v: Self::F);
+    /// Widens bfloat16s.
+    unsafe fn load_bf16(p: *const u16) -> Self::F;
+    unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn sub(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    unsafe fn div(a: Self::F, b: Self::F) -> Self::F;
+    /// `a·b + c`, rounded once.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `if a > b { a } else { b }` in each lane (so `b` where either is NaN).
+    unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// `if a < b { a } else { b }` in each lane.
+    unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    /// Clears the sign.
+    unsafe fn abs(a: Self::F) -> Self::F;
+    /// `if a < b { x } else { y }` in each lane.
+    unsafe fn select_lt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    /// To the nearest integer, ties to even; the value must fit.
+    unsafe fn round(a: Self::F) -> Self::I;
+    /// The nearest f32, ties to even.
+    unsafe fn float(a: Self::I) -> Self::F;
+    /// `2^n` for `n` in -126..=127.
+    unsafe fn exp2i(n: Self::I) -> Self::F;
+
+    unsafe fn splat_i(x: i32) -> Self::I;
+    unsafe fn load_i(p: *const i32) -> Self::I;
+    unsafe fn store_i(p: *mut i32, v: Self::I);
+    unsafe fn add_i(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn mul_i(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn and_i(a: Self::I, b: Self::I) -> Self::I;
+    unsafe fn or_i(a: Self::I, b: Self::I) -> Self::I;
+    /// Logical, every lane by `N`.
+    unsafe fn shr_i<const N: u32>(a: Self::I) -> Self::I;
+    unsafe fn shl_i<const N: u32>(a: Self::I) -> Self::I;
+    /// Widens `LANES` unsigned bytes.
+    unsafe fn load_u8(p: *const u8) -> Self::I;
+    /// Widens `LANES` signed bytes.
+    unsafe fn load_i8(p: *const i8) -> Self::I;
+    /// Narrows to `LANES` signed bytes; the values must fit.
+    unsafe fn store_i8(p: *mut i8, v: Self::I);
+
+    /// Loads `4·LANES` bytes.
+    unsafe fn load_b(p: *const u8) -> Self::B;
+    unsafe fn splat_b(x: u8) -> Self::B;
+    unsafe fn and_b(a: Self::B, b: Self::B) -> Self::B;
+    unsafe fn or_b(a: Self::B, b: Self::B) -> Self::B;
+    /// Shifts 32-bit lanes right, so bits of the byte above come in: mask after it.
+    unsafe fn shr_b<const N: u32>(a: Self::B) -> Self::B;
+    /// Shifts 32-bit lanes left: mask after it.
+    unsafe fn shl_b<const N: u32>(a: Self::B) -> Self::B;
+    /// `acc + Σ w[i]·x[i]` over each lane's 4 bytes: codes `w` below 128, `x` the four signed
+    /// bytes (not -128) of one 32-bit word, the same for every lane. Exact.
+    unsafe fn dot4(acc: Self::I, w: Self::B, x: i32) -> Self::I;
+    /// As `dot4` for codes up to 255; see [`Isa::WIDE`]. Exact.
+    unsafe fn dot4_wide(acc: Self::I, w: Self::B, x: i32) -> Self::I;
+}
+
+/// Declares one tier's table: every generic algorithm instantiated for a token in a leaf function
+/// that carries the set's `#[target_feature]`.
+macro_rules! tier {
+    ($(#[$doc:meta])* $table:ident, $isa:ident, $name:literal, $usable:expr $(, $feature:literal)?) => {
+        mod leaf {
+            use crate::{act::QuantRow, generic, kv::*, mat::MatmulTask, ops::*};
+            use std::ops::Range;
+            $crate::isa::leaves! { [$($feature)?] $isa;
+                matmul::f32 as matmul_f32(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::f16 as matmul_f16(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::bf16 as matmul_bf16(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w8 as matmul_w8(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w8f as matmul_w8f(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4 as matmul_w4(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4m as matmul_w4m(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w5 as matmul_w5(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w5m as matmul_w5m(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w2k as matmul_w2k(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4k as matmul_w4k(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w5k as matmul_w5k(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w6k as matmul_w6k(t: &MatmulTask<'_>, p: Range<usize>);
+                act::quantise as quantise(x: &[f32], out: QuantRow<'_>);
+                norm::norm as norm(n: &Norm<'_>, x: &[f32], out: &mut [f32]);
+                act::add as add(y: &[f32], scale: f32, x: &mut [f32]);
+                rope::rope as rope(l: RopeLayout, x: &mut [f32], cos: &[f32], sin: &[f32]);
+                act::glu as glu(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]);
+                act::softcap as softcap(x: &mut [f32], cap: f32);
+                attend::page as attend_page(t: &PageTask<'_>);
+                attend::merge as merge(t: MergeTask<'_>);
+            }
+        }
+        $(#[$doc])*
+        pub(crate) const $table: $crate::tier::Kernels = $crate::tier::Kernels {
+            name: $name,
+            usable: $usable,
+            matmul: [
+                leaf::matmul_f32, leaf::matmul_f16, leaf::matmul_bf16, leaf::matmul_w8,
+                leaf::matmul_w8f, leaf::matmul_w4, leaf::matmul_w4m, leaf::matmul_w5,
+                leaf::matmul_w5m, leaf::matmul_w2k, leaf::matmul_w4k, leaf::matmul_w5k,
+                leaf::matmul_w6k,
+            ],
+            quantise: leaf::quantise,
+            norm: leaf::norm,
+            add: leaf::add,
+            rope: leaf::rope,
+            glu: leaf::glu,
+            softcap: leaf::softcap,
+            attend_page: leaf::attend_page,
+            merge: leaf::merge,
+        };
+    };
+}
+pub(crate) use tier;
+
+/// The leaf functions of [`tier`].
+macro_rules! leaves {
+    ($feature:tt $isa:ident; $($module:ident::$generic:ident as $leaf:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        $crate::isa::leaf! { $feature $isa; $module::$generic as $leaf($($arg: $ty),*) }
+    )*};
+}
+pub(crate) use leaves;
+
+/// One leaf function.
+macro_rules! leaf {
+    ([$($feature:literal)?] $isa:ident; $module:ident::$generic:ident as $leaf:ident($($arg:ident: $ty:ty),*)) => {
+        $(#[target_feature(enable = $feature)])?
+        pub(super) unsafe fn $leaf($($arg: $ty),*) {
+            // SAFETY: the caller's promise (a usable tier, agreeing shapes) is the callee's.
+            unsafe { generic::$module::$generic::<super::$isa>($($arg),*) }
+        }
+    };
+}
+pub(crate) use leaf;

@@ -1,0 +1,184 @@
+//! Shapes over slices, checked once: f32 matrices, aligned buffers, and a matmul's operands.
+use crate::act::Act;
+use crate::layout::Packed;
+use std::marker::PhantomData;
+
+/// A view of f32 rows, `[rows, cols]`, contiguous.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    data: &'a [f32],
+    cols: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// # Panics
+    /// If `data` is not a whole number of rows.
+    pub fn new(data: &'a [f32], cols: usize) -> Rows<'a> {
+        assert!(cols > 0 && data.len().is_multiple_of(cols), "rows of {cols} over {}", data.len());
+        Rows { data, cols }
+    }
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.data.len() / self.cols
+    }
+    /// Elements to a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &'a [f32] {
+        &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+    /// All elements, row after row.
+    pub fn data(&self) -> &'a [f32] {
+        self.data
+    }
+}
+
+/// An owned f32 matrix `[rows, cols]` whose row count moves below a fixed capacity, so that a
+/// forward pass allocates nothing.
+#[derive(Debug, Default)]
+pub struct Mat {
+    data: Vec<f32>,
+    rows: usize,
+    cols: usize,
+}
+
+impl Mat {
+    /// Zeroed, with room for `capacity` rows; `rows` starts at `capacity`.
+    pub fn new(capacity: usize, cols: usize) -> Mat {
+        Mat { data: vec![0.0; capacity * cols], rows: capacity, cols }
+    }
+    /// Sets the number of rows in use. Contents are unspecified but initialised.
+    ///
+    /// # Panics
+    /// Beyond the capacity.
+    pub fn resize(&mut self, rows: usize) {
+        assert!(rows * self.cols <= self.data.len(), "{rows} rows of {} do not fit", self.cols);
+        self.rows = rows;
+    }
+    /// Number of rows in use.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+    /// Elements to a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.data.len() * 4
+    }
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.data()[i * self.cols..(i + 1) * self.cols]
+    }
+    /// Row `i`, to write.
+    pub fn row_mut(&mut self, i: usize) -> &mut [f32] {
+        let cols = self.cols;
+        &mut self.data_mut()[i * cols..(i + 1) * cols]
+    }
+    /// The rows in use.
+    pub fn view(&self) -> Rows<'_> {
+        Rows { data: self.data(), cols: self.cols }
+    }
+    /// The elements in use, row after row.
+    pub fn data(&self) -> &[f32] {
+        &self.data[..self.rows * self.cols]
+    }
+    /// The elements in use, to write.
+    pub fn data_mut(&mut self) -> &mut [f32] {
+        &mut self.data[..self.rows * self.cols]
+    }
+    /// A shared handle to write disjoint parts from several threads.
+    pub(crate) fn shared(&mut self) -> Shared<'_> {
+        Shared { data: self.data.as_mut_ptr(), rows: self.rows, cols: self.cols, lent: PhantomData }
+    }
+}
+
+/// A matrix lent to the tasks of one phase, each of which writes elements that no other touches.
+#[derive(Clone, Copy)]
+pub struct Shared<'a> {
+    data: *mut f32,
+    rows: usize,
+    cols: usize,
+    lent: PhantomData<&'a mut [f32]>,
+}
+// SAFETY: it is a borrow of f32s; writing through it is unsafe and demands disjointness.
+unsafe impl Send for Shared<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Shared<'_> {}
+
+impl<'a> Shared<'a> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+    /// Elements to a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+    /// Elements `from..from + len` of row `i`, to write.
+    ///
+    /// # Safety
+    /// No other live reference overlaps them.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    #[expect(clippy::mut_from_ref, reason = "the caller promises disjointness")]
+    pub unsafe fn part(&self, i: usize, from: usize, len: usize) -> &'a mut [f32] {
+        assert!(i < self.rows && from <= self.cols && len <= self.cols - from);
+        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(i * self.cols + from), len) }
+    }
+}
+
+/// One matmul's operands, shared by the tasks that compute its panels.
+pub struct MatmulTask<'a> {
+    /// `[n, k]`.
+    pub weights: &'a Packed,
+    /// `[m, k]`; the 8-bit form is ready where the layout reads it.
+    pub input: &'a Act,
+    /// `n` long.
+    pub bias: Option<&'a [f32]>,
+    /// Whether the product is added to what `out` holds, or replaces it.
+    pub store: Store,
+    /// `[m, n]`.
+    pub out: Shared<'a>,
+}
+
+/// What becomes of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// `out = y`
+    Set,
+    /// `out = out + y`, one addition an element, after the bias.
+    Add,
+}
+
+/// Bytes aligned to 64, so that a panel's vectors never straddle a cache line.
+#[derive(Default, Clone)]
+pub struct Aligned {
+    data: Vec<Line>,
+    len: usize,
+}
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+impl Aligned {
+    /// `len` zeroed bytes.
+    pub fn zeroed(len: usize) -> Aligned {
+        Aligned { data: vec![Line([0; 64]); len.div_ceil(64)], len }
+    }
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `Line` is plain bytes without padding, and `len` is within the lines.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr().cast(), self.len) }
+    }
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_mut_ptr().cast(), self.len) }
+    }
+}

@@ -1,0 +1,66 @@
+//! Instruction tiers: one table of functions each, fastest first, chosen once at run time.
+use crate::act::QuantRow;
+use crate::isa;
+use crate::kv::{MergeTask, PageTask};
+use crate::layout::Layout;
+use crate::mat::MatmulTask;
+use crate::ops::{Glu, Norm, RopeLayout};
+use std::ops::Range;
+
+/// Multiplies the panels of one task: `out[m, n] = Σ_k w[n, k]·x[m, k] (+ bias[n])`.
+///
+/// # Safety
+/// The tier is usable on this CPU; the task's shapes agree; no other thread writes the same panels.
+pub type MatmulFn = unsafe fn(&MatmulTask<'_>, Range<usize>);
+
+/// A tier: what runs on one kind of CPU. Entries not written for a tier are inherited from a
+/// lower one by struct update, so a tier is only its difference.
+///
+/// Every entry is unsafe to call: the tier must be [usable](Kernels::usable) on this CPU and the
+/// slices must have the lengths that the field's comment names. The safe callers are in
+/// [`crate::ops`].
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    /// As `RINFER_TIER` spells it.
+    pub name: &'static str,
+    /// Whether this CPU has the tier's instructions.
+    pub usable: fn() -> bool,
+    /// By `Layout as usize`.
+    pub matmul: [MatmulFn; Layout::COUNT],
+    /// One row of f32 to 8 bits: see [`crate::act`].
+    pub quantise: unsafe fn(&[f32], QuantRow<'_>),
+    /// `out = norm(x)`, equal lengths.
+    pub norm: unsafe fn(&Norm<'_>, &[f32], &mut [f32]),
+    /// `x = y·scale + x`, one fused multiply-add an element, equal lengths.
+    pub add: unsafe fn(&[f32], f32, &mut [f32]),
+    /// Rotates the leading `2·cos.len()` elements of one head: head, cos, sin.
+    pub rope: unsafe fn(RopeLayout, &mut [f32], &[f32], &[f32]),
+    /// `out = act(gate)·up`; an empty `up` is all ones.
+    pub glu: unsafe fn(Glu, &[f32], &[f32], &mut [f32]),
+    /// `x = cap·tanh(x / cap)`.
+    pub softcap: unsafe fn(&mut [f32], f32),
+    /// One K/V page's share of one query's attention: see [`crate::kv`].
+    pub attend_page: unsafe fn(&PageTask<'_>),
+    /// Joins a page's share to the running result: see [`crate::kv`].
+    pub merge: unsafe fn(MergeTask<'_>),
+}
+
+/// All tiers of this architecture, fastest first by measurement. The last is the scalar tier,
+/// which is the definition of every number and usable everywhere.
+pub static TIERS: &[&Kernels] = isa::TIERS;
+
+impl Kernels {
+    /// The fastest tier that this CPU can run.
+    pub fn best() -> &'static Kernels {
+        TIERS.iter().find(|t| (t.usable)()).copied().unwrap_or(&isa::scalar::KERNELS)
+    }
+
+    /// The tier called `name`, if this CPU can run it.
+    ///
+    /// # Errors
+    /// The names that would be accepted here.
+    pub fn named(name: &str) -> Result<&'static Kernels, Vec<&'static str>> {
+        let usable = || TIERS.iter().filter(|t| (t.usable)());
+        usable().find(|t| t.name == name).copied().ok_or_else(|| usable().map(|t| t.name).collect())
+    }
+}

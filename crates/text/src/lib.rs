@@ -1,0 +1,2 @@
+//! Text in and out: tokenizers, chat templates, and ids back to text.
+#![forbid(unsafe_code)]

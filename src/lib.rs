@@ -1,0 +1,2 @@
+//! What a Rust program uses.
+#![forbid(unsafe_code)]
