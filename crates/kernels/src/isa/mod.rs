@@ -1,9 +1,25 @@
 //! Instruction sets: what the generic algorithms are written over, and one table of leaves each.
 use crate::tier::Kernels;
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx_vnni;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod scalar;
 
 /// The tiers of this architecture, fastest first.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const TIERS: &[&Kernels] =
+    &[&avx512::KERNELS, &avx_vnni::KERNELS, &avx2::KERNELS, &scalar::KERNELS];
+/// The tiers of this architecture, fastest first.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const TIERS: &[&Kernels] = &[&neon::KERNELS, &scalar::KERNELS];
+/// The tiers of this architecture, fastest first.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) const TIERS: &[&Kernels] = &[&scalar::KERNELS];
 
 /// A token for an instruction set with `LANES` 32-bit lanes.

@@ -1,4 +1,5 @@
 //! The scalar tier: no intrinsics, the definition of every number.
+#![expect(unsafe_op_in_unsafe_fn, reason = "one condition for all: the trait's")]
 use super::Isa;
 use crate::tier::Kernels;
 use half::{bf16, f16};
@@ -20,12 +21,12 @@ fn both<A: Copy, B: Copy, R>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> R) -> [R;
 #[inline(always)]
 unsafe fn read<A: Copy>(p: *const A) -> [A; N] {
     // SAFETY: the caller's pointer is good for N elements; unaligned reads are allowed.
-    unsafe { p.cast::<[A; N]>().read_unaligned() }
+    p.cast::<[A; N]>().read_unaligned()
 }
 #[inline(always)]
 unsafe fn write<A: Copy>(p: *mut A, v: [A; N]) {
     // SAFETY: as in `read`.
-    unsafe { p.cast::<[A; N]>().write_unaligned(v) }
+    p.cast::<[A; N]>().write_unaligned(v)
 }
 #[inline(always)]
 fn dot(acc: [i32; N], w: [[u8; 4]; N], x: i32, bias: i32) -> [i32; N] {
@@ -48,23 +49,23 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn load(p: *const f32) -> Self::F {
-        unsafe { read(p) }
+        read(p)
     }
     #[inline(always)]
     unsafe fn store(p: *mut f32, v: Self::F) {
-        unsafe { write(p, v) }
+        write(p, v)
     }
     #[inline(always)]
     unsafe fn load_f16(p: *const u16) -> Self::F {
-        each(unsafe { read(p) }, |b| f16::from_bits(b).to_f32())
+        each(read(p), |b| f16::from_bits(b).to_f32())
     }
     #[inline(always)]
     unsafe fn store_f16(p: *mut u16, v: Self::F) {
-        unsafe { write(p, each(v, |x| f16::from_f32(x).to_bits())) }
+        write(p, each(v, |x| f16::from_f32(x).to_bits()))
     }
     #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> Self::F {
-        each(unsafe { read(p) }, |b| bf16::from_bits(b).to_f32())
+        each(read(p), |b| bf16::from_bits(b).to_f32())
     }
     #[inline(always)]
     unsafe fn add(a: Self::F, b: Self::F) -> Self::F {
@@ -120,11 +121,11 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn load_i(p: *const i32) -> Self::I {
-        unsafe { read(p) }
+        read(p)
     }
     #[inline(always)]
     unsafe fn store_i(p: *mut i32, v: Self::I) {
-        unsafe { write(p, v) }
+        write(p, v)
     }
     #[inline(always)]
     unsafe fn add_i(a: Self::I, b: Self::I) -> Self::I {
@@ -152,19 +153,19 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn load_u8(p: *const u8) -> Self::I {
-        each(unsafe { read(p) }, i32::from)
+        each(read(p), i32::from)
     }
     #[inline(always)]
     unsafe fn load_i8(p: *const i8) -> Self::I {
-        each(unsafe { read(p) }, i32::from)
+        each(read(p), i32::from)
     }
     #[inline(always)]
     unsafe fn store_i8(p: *mut i8, v: Self::I) {
-        unsafe { write(p, each(v, |x| x as i8)) }
+        write(p, each(v, |x| x as i8))
     }
     #[inline(always)]
     unsafe fn load_b(p: *const u8) -> Self::B {
-        unsafe { read(p.cast()) }
+        read(p.cast())
     }
     #[inline(always)]
     unsafe fn splat_b(x: u8) -> Self::B {

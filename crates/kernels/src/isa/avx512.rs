@@ -1,0 +1,188 @@
+//! 512-bit x86 with a byte dot product (AVX-512 VNNI): Ice Lake server and Zen 4 onwards.
+#![expect(unsafe_op_in_unsafe_fn, reason = "one condition for all: the trait's")]
+use super::Isa;
+use std::arch::x86_64::*;
+
+/// Sixteen lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512;
+
+// SAFETY: every instruction is of the sets that `usable` asks for.
+unsafe impl Isa for Avx512 {
+    const LANES: usize = 16;
+    const TILE: usize = 8;
+    const WIDE: i32 = 128;
+    type F = __m512;
+    type I = __m512i;
+    type B = __m512i;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> __m512 {
+        _mm512_set1_ps(x)
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> __m512 {
+        _mm512_loadu_ps(p)
+    }
+    #[inline(always)]
+    unsafe fn store(p: *mut f32, v: __m512) {
+        _mm512_storeu_ps(p, v)
+    }
+    #[inline(always)]
+    unsafe fn load_f16(p: *const u16) -> __m512 {
+        _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
+    }
+    #[inline(always)]
+    unsafe fn store_f16(p: *mut u16, v: __m512) {
+        _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(p: *const u16) -> __m512 {
+        let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+    }
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        _mm512_add_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        _mm512_sub_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        _mm512_mul_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn div(a: __m512, b: __m512) -> __m512 {
+        _mm512_div_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        _mm512_fmadd_ps(a, b, c)
+    }
+    #[inline(always)]
+    unsafe fn max(a: __m512, b: __m512) -> __m512 {
+        _mm512_max_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn min(a: __m512, b: __m512) -> __m512 {
+        _mm512_min_ps(a, b)
+    }
+    #[inline(always)]
+    unsafe fn abs(a: __m512) -> __m512 {
+        _mm512_abs_ps(a)
+    }
+    #[inline(always)]
+    unsafe fn select_lt(a: __m512, b: __m512, x: __m512, y: __m512) -> __m512 {
+        _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), y, x)
+    }
+    #[inline(always)]
+    unsafe fn round(a: __m512) -> __m512i {
+        _mm512_cvtps_epi32(a)
+    }
+    #[inline(always)]
+    unsafe fn float(a: __m512i) -> __m512 {
+        _mm512_cvtepi32_ps(a)
+    }
+    #[inline(always)]
+    unsafe fn exp2i(n: __m512i) -> __m512 {
+        let biased = _mm512_add_epi32(n, _mm512_set1_epi32(127));
+        _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
+    }
+
+    #[inline(always)]
+    unsafe fn splat_i(x: i32) -> __m512i {
+        _mm512_set1_epi32(x)
+    }
+    #[inline(always)]
+    unsafe fn load_i(p: *const i32) -> __m512i {
+        _mm512_loadu_si512(p.cast())
+    }
+    #[inline(always)]
+    unsafe fn store_i(p: *mut i32, v: __m512i) {
+        _mm512_storeu_si512(p.cast(), v)
+    }
+    #[inline(always)]
+    unsafe fn add_i(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_add_epi32(a, b)
+    }
+    #[inline(always)]
+    unsafe fn mul_i(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_mullo_epi32(a, b)
+    }
+    #[inline(always)]
+    unsafe fn and_i(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_and_si512(a, b)
+    }
+    #[inline(always)]
+    unsafe fn or_i(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_or_si512(a, b)
+    }
+    #[inline(always)]
+    unsafe fn shr_i<const N: u32>(a: __m512i) -> __m512i {
+        _mm512_srli_epi32::<N>(a)
+    }
+    #[inline(always)]
+    unsafe fn shl_i<const N: u32>(a: __m512i) -> __m512i {
+        _mm512_slli_epi32::<N>(a)
+    }
+    #[inline(always)]
+    unsafe fn load_u8(p: *const u8) -> __m512i {
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast()))
+    }
+    #[inline(always)]
+    unsafe fn load_i8(p: *const i8) -> __m512i {
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))
+    }
+    #[inline(always)]
+    unsafe fn store_i8(p: *mut i8, v: __m512i) {
+        _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(v))
+    }
+
+    #[inline(always)]
+    unsafe fn load_b(p: *const u8) -> __m512i {
+        _mm512_loadu_si512(p.cast())
+    }
+    #[inline(always)]
+    unsafe fn splat_b(x: u8) -> __m512i {
+        _mm512_set1_epi8(x as i8)
+    }
+    #[inline(always)]
+    unsafe fn and_b(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_and_si512(a, b)
+    }
+    #[inline(always)]
+    unsafe fn or_b(a: __m512i, b: __m512i) -> __m512i {
+        _mm512_or_si512(a, b)
+    }
+    #[inline(always)]
+    unsafe fn shr_b<const N: u32>(a: __m512i) -> __m512i {
+        _mm512_srli_epi32::<N>(a)
+    }
+    #[inline(always)]
+    unsafe fn shl_b<const N: u32>(a: __m512i) -> __m512i {
+        _mm512_slli_epi32::<N>(a)
+    }
+    #[inline(always)]
+    unsafe fn dot4(acc: __m512i, w: __m512i, x: i32) -> __m512i {
+        _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x))
+    }
+    #[inline(always)]
+    unsafe fn dot4_wide(acc: __m512i, w: __m512i, x: i32) -> __m512i {
+        Self::dot4(acc, w, x)
+    }
+}
+
+super::tier!(
+    /// The AVX-512 VNNI tier.
+    KERNELS, Avx512, "avx512-vnni",
+    || is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vnni")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c"),
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c"
+);
