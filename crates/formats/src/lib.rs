@@ -6,6 +6,19 @@
 //! file, the tensor or key, what was found and what was expected.
 #![deny(unsafe_code)]
 
+pub mod error;
+pub mod gguf;
+pub mod hf;
+pub mod limits;
+pub mod map;
+pub mod open;
+pub mod quant;
+pub mod safetensors;
 pub mod tensor;
 
+pub use error::{Cause, Error};
+pub use gguf::Gguf;
+pub use hf::Folder;
+pub use open::{Checkpoint, open};
+pub use safetensors::Safetensors;
 pub use tensor::{DType, Tensor, Weights};

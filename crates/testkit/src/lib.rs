@@ -5,6 +5,7 @@
 //! follow from integer arithmetic (`goldens/FORMAT.md`), so only configs and results are stored.
 #![forbid(unsafe_code)]
 
+pub mod gguf;
 pub mod golden;
 pub mod safetensors;
 pub mod shared;

@@ -1,0 +1,271 @@
+//! GGUF's hyper-parameters in the vocabulary of Hugging Face's config.json.
+//!
+//! What a GGUF leaves to its readers (activations, Gemma's patterns and scales) is data here, by
+//! architecture, as llama.cpp has it.
+use super::{Gguf, Value};
+use crate::error::Error;
+use crate::tensor::Weights;
+use serde_json::{Map, Value as Json, json};
+
+/// GGUF keys, behind the architecture's name and a dot, and what config.json calls them.
+const KEYS: &[(&str, &str)] = &[
+    ("embedding_length", "hidden_size"),
+    ("block_count", "num_hidden_layers"),
+    ("context_length", "max_position_embeddings"),
+    ("feed_forward_length", "intermediate_size"),
+    ("attention.head_count", "num_attention_heads"),
+    ("attention.head_count_kv", "num_key_value_heads"),
+    ("attention.key_length", "head_dim"),
+    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
+    ("attention.layer_norm_epsilon", "layer_norm_eps"),
+    ("attention.sliding_window", "sliding_window"),
+    ("attention.sliding_window_pattern", "sliding_window_pattern"),
+    ("rope.freq_base", "rope_theta"),
+    ("rope.freq_base_swa", "rope_local_base_freq"),
+    ("attn_logit_softcapping", "attn_logit_softcapping"),
+    ("final_logit_softcapping", "final_logit_softcapping"),
+    ("vocab_size", "vocab_size"),
+];
+
+/// Keys of the tokenizer, and what config.json calls them.
+const TOKENS: &[(&str, &str)] = &[
+    ("tokenizer.ggml.bos_token_id", "bos_token_id"),
+    ("tokenizer.ggml.eos_token_id", "eos_token_id"),
+    ("tokenizer.ggml.padding_token_id", "pad_token_id"),
+];
+
+/// What the presence of a tensor says.
+const PRESENT: &[(&str, &str)] = &[
+    ("blk.0.attn_q.bias", "attention_bias"),
+    ("blk.0.attn_output.bias", "attention_out_bias"),
+    ("blk.0.ffn_up.bias", "mlp_bias"),
+];
+
+/// What every decoder of [`ARCHITECTURES`] must state.
+const REQUIRED: &[&str] = &[
+    "embedding_length",
+    "block_count",
+    "context_length",
+    "feed_forward_length",
+    "attention.head_count",
+    "attention.layer_norm_rms_epsilon",
+];
+
+/// What an architecture leaves unsaid.
+struct Architecture {
+    /// `general.architecture`.
+    gguf: &'static str,
+    /// `model_type`.
+    hf: &'static str,
+    /// The activation, under the key that Hugging Face reads.
+    act: (&'static str, &'static str),
+    /// Values of keys that the file does not state.
+    unless_stated: &'static [(&'static str, Unsaid)],
+    /// If it scales queries by `query_pre_attn_scalar`: how many layers the size has that derives it
+    /// from the model's width; other sizes from the head's.
+    query_scalar_by_width: Option<u64>,
+}
+
+/// A number that a file may leave unsaid.
+#[derive(Clone, Copy)]
+enum Unsaid {
+    Count(u64),
+    Float(f64),
+}
+use Unsaid::{Count, Float};
+
+const SILU: (&str, &str) = ("hidden_act", "silu");
+const GELU: (&str, &str) = ("hidden_activation", "gelu_pytorch_tanh");
+
+const PLAIN: Architecture = Architecture {
+    gguf: "llama",
+    hf: "llama",
+    act: SILU,
+    unless_stated: &[],
+    query_scalar_by_width: None,
+};
+const ARCHITECTURES: &[Architecture] = &[
+    PLAIN,
+    Architecture { gguf: "qwen2", hf: "qwen2", ..PLAIN },
+    Architecture { gguf: "qwen3", hf: "qwen3", ..PLAIN },
+    Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
+    Architecture {
+        gguf: "gemma2",
+        hf: "gemma2",
+        act: GELU,
+        unless_stated: &[
+            ("attn_logit_softcapping", Float(50.0)),
+            ("final_logit_softcapping", Float(30.0)),
+            ("sliding_window", Count(4096)),
+        ],
+        query_scalar_by_width: Some(46),
+    },
+    Architecture {
+        gguf: "gemma3",
+        hf: "gemma3_text",
+        act: GELU,
+        unless_stated: &[
+            ("sliding_window_pattern", Count(6)),
+            ("rope_local_base_freq", Float(10_000.0)),
+        ],
+        query_scalar_by_width: Some(62),
+    },
+];
+
+/// Translates a file's metadata.
+pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
+    let name = gguf.architecture()?;
+    let architecture = ARCHITECTURES.iter().find(|a| a.gguf == name);
+    let mut config = Map::new();
+    config.insert("model_type".to_owned(), architecture.map_or(name, |a| a.hf).into());
+    for (key, hf) in KEYS {
+        translate(gguf, &format!("{name}.{key}"), hf, &mut config)?;
+    }
+    for (key, hf) in TOKENS {
+        translate(gguf, key, hf, &mut config)?;
+    }
+    for (tensor, hf) in PRESENT {
+        config.insert((*hf).to_owned(), gguf.find(tensor).is_some().into());
+    }
+    config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());
+    vocabulary(gguf, &mut config)?;
+    if let Some(scaling) = scaling(gguf, name)? {
+        config.insert("rope_scaling".to_owned(), scaling);
+    }
+    unsaid(&mut config);
+    if let Some(rotated) = gguf.metadata().u32(&format!("{name}.rope.dimension_count"))? {
+        partial(rotated.into(), &mut config);
+    }
+    if let Some(architecture) = architecture {
+        for key in REQUIRED {
+            let key = format!("{name}.{key}");
+            gguf.metadata().required(&key, gguf.metadata().get(&key))?;
+        }
+        architecture.add(&mut config);
+    }
+    Ok(Json::Object(config))
+}
+
+/// Copies a number, or one number a layer.
+fn translate(
+    gguf: &Gguf,
+    key: &str,
+    hf: &str,
+    config: &mut Map<String, Json>,
+) -> Result<(), Error> {
+    let expected = "a number, or an array of them";
+    let value = gguf.metadata().typed(key, expected, |value| match value {
+        Value::Array(array) => {
+            array.scalars()?.map(number).collect::<Option<Vec<_>>>().map(Json::from)
+        }
+        scalar => number(scalar),
+    })?;
+    if let Some(value) = value {
+        config.insert(hf.to_owned(), value);
+    }
+    Ok(())
+}
+
+fn number(value: Value) -> Option<Json> {
+    match value {
+        Value::Unsigned(n) => Some(n.into()),
+        Value::Signed(n) => Some(n.into()),
+        Value::Bool(b) => Some(b.into()),
+        Value::Float(n) => decimal(n as f32),
+        Value::Str(_) | Value::Array(_) => None,
+    }
+}
+
+/// A finite f32 as the shortest decimal that gives it back: 0.00001, not 9.999999747378752e-6.
+fn decimal(n: f32) -> Option<Json> {
+    n.to_string().parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from)
+}
+
+/// The embedding's height; it may exceed the list of tokens by padding.
+fn vocabulary(gguf: &Gguf, config: &mut Map<String, Json>) -> Result<(), Error> {
+    let size = match gguf.get("token_embd.weight") {
+        Some(embedding) => Some(embedding.rows()),
+        None => gguf.metadata().strs("tokenizer.ggml.tokens")?.map(|t| t.len()),
+    };
+    if let Some(size) = size {
+        config.insert("vocab_size".to_owned(), size.into());
+    }
+    Ok(())
+}
+
+/// Rotary scaling. Llama 3's is not in the metadata but in the tensor `rope_freqs.weight`.
+fn scaling(gguf: &Gguf, name: &str) -> Result<Option<Json>, Error> {
+    let metadata = gguf.metadata();
+    let key = |key: &str| format!("{name}.rope.{key}");
+    let float = |k: &str| metadata.f32(&key(k));
+    let factor = float("scaling.factor")?.or(float("scale_linear")?).filter(|f| *f != 0.0);
+    let kind = match metadata.str(&key("scaling.type"))? {
+        None if factor.is_some() => "linear",
+        None | Some("none") => return Ok(None),
+        Some(kind) => kind,
+    };
+    let factor = factor.unwrap_or(1.0);
+    let mut scaling = Map::new();
+    scaling.insert("rope_type".to_owned(), kind.into());
+    let mut put = |hf: &str, value: Option<Json>| {
+        if let Some(value) = value {
+            scaling.insert(hf.to_owned(), value);
+        }
+    };
+    put("factor", decimal(factor));
+    let original = metadata.u32(&key("scaling.original_context_length"))?;
+    put("original_max_position_embeddings", original.map(Json::from));
+    put("beta_fast", float("scaling.yarn_beta_fast")?.and_then(decimal));
+    put("beta_slow", float("scaling.yarn_beta_slow")?.and_then(decimal));
+    // llama.cpp multiplies YaRN's own factor by it, Hugging Face puts it in that one's place.
+    let own = if kind == "yarn" { 0.1 * factor.ln() + 1.0 } else { 1.0 };
+    put("attention_factor", float("scaling.attn_factor")?.and_then(|f| decimal(f * own)));
+    Ok(Some(Json::Object(scaling)))
+}
+
+/// What no architecture needs to say.
+fn unsaid(config: &mut Map<String, Json>) {
+    config.entry("rope_theta").or_insert(json!(10_000.0));
+    if let Some(heads) = config.get("num_attention_heads").cloned() {
+        config.entry("num_key_value_heads").or_insert(heads);
+    }
+}
+
+/// A head's width, stated or derived.
+fn head_dim(config: &Map<String, Json>) -> Option<u64> {
+    let number = |key| config.get(key).and_then(Json::as_u64);
+    number("head_dim")
+        .or_else(|| number("hidden_size")?.checked_div(number("num_attention_heads")?))
+}
+
+/// Says so where only a part of a head rotates.
+fn partial(rotated: u64, config: &mut Map<String, Json>) {
+    if let Some(width) = head_dim(config).filter(|w| *w != 0 && *w != rotated) {
+        config.insert("partial_rotary_factor".to_owned(), json!(rotated as f64 / width as f64));
+    }
+}
+
+impl Architecture {
+    fn add(&self, config: &mut Map<String, Json>) {
+        config.insert(self.act.0.to_owned(), self.act.1.into());
+        for (key, value) in self.unless_stated {
+            let value = match *value {
+                Count(n) => json!(n),
+                Float(x) => json!(x),
+            };
+            config.entry(*key).or_insert(value);
+        }
+        let Some(layers) = self.query_scalar_by_width else { return };
+        let number = |key: &str| config.get(key).and_then(Json::as_u64);
+        let scalar = if number("num_hidden_layers") == Some(layers) {
+            number("hidden_size")
+                .zip(number("num_attention_heads"))
+                .and_then(|(d, h)| d.checked_div(h))
+        } else {
+            head_dim(config)
+        };
+        if let Some(scalar) = scalar {
+            config.insert("query_pre_attn_scalar".to_owned(), scalar.into());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The bytes of a file, mapped read-only: the crate's one unsafe call.
+use crate::error::Cause;
+use std::fs::File;
+use std::ops::Deref;
+use std::path::Path;
+
+/// Bytes that a reader keeps: a mapped file, or memory.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A file.
+    Mapped(memmap2::Mmap),
+    /// Memory.
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    /// Maps the file at `path`. An empty file, which can't be mapped, is empty memory.
+    ///
+    /// A file that another process shortens while it is mapped ends this process at the next
+    /// access beyond its end, as with every mapping.
+    ///
+    /// # Errors
+    /// [`Cause::Io`], [`Cause::NotAFile`] for folders, pipes and devices.
+    pub fn map(path: &Path) -> Result<Bytes, Cause> {
+        // A pipe would block in `open`, so look before.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(Cause::NotAFile);
+        }
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            return Ok(Bytes::Owned(Vec::new()));
+        }
+        let map = map(&file)?;
+        if map.len() as u64 != length {
+            return Err(Cause::Io(std::io::Error::other(format!(
+                "its length changed from {length} to {} bytes while it was opened",
+                map.len()
+            ))));
+        }
+        Ok(Bytes::Mapped(map))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "mapping a file is unsafe by nature")]
+fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
+    // SAFETY: the map is private and read-only, so we never write through it, and `u8` has no
+    // invalid values. That others may change the file is the caveat documented at `Bytes::map`:
+    // parsers validate extents, not contents, and take each length once.
+    unsafe { memmap2::Mmap::map(file) }
+}

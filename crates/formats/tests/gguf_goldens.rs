@@ -1,0 +1,74 @@
+//! GGUF goldens: every tensor is found where it belongs, and the metadata says what the
+//! checkpoint's config.json says.
+use rinfer_formats::{Gguf, Weights};
+use rinfer_testkit::gguf::GgufGolden;
+use rinfer_testkit::shared::goldens;
+use serde_json::{Value, json};
+
+/// What families read, but for what a GGUF can't state.
+const FIELDS: &[&str] = &[
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "max_position_embeddings",
+    "rms_norm_eps",
+    "rope_theta",
+    "tie_word_embeddings",
+    "attention_bias",
+    "mlp_bias",
+    "hidden_activation",
+    "sliding_window",
+    "sliding_window_pattern",
+    "rope_local_base_freq",
+    "rope_scaling",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "query_pre_attn_scalar",
+];
+
+/// `(field, value)` pairs where the GGUF rightly says something else.
+fn check(case: &str, other: &[(&str, Value)]) {
+    let made = GgufGolden::load(&goldens().join("gguf").join(case));
+    let names = made.golden.weights.len();
+    let gguf = Gguf::parse(case, made.bytes).unwrap();
+    assert!(gguf.names().len() >= names, "{case}");
+    for name in gguf.names() {
+        let t = gguf.get(name).unwrap();
+        assert_eq!(t.rows() * t.cols() * t.dtype.format().bytes, t.bytes.len(), "{case} {name}");
+    }
+    let config = gguf.config().unwrap();
+    for field in FIELDS {
+        let found = config.get(field).unwrap_or(&Value::Null);
+        let expected = match other.iter().find(|(f, _)| f == field) {
+            Some((_, value)) => value,
+            // Where config.json leaves a field out, the GGUF may say the family's default.
+            None => match made.golden.config.get(field) {
+                Some(value) => value,
+                None => continue,
+            },
+        };
+        assert_eq!(found, expected, "{case} {field}: {config:#}");
+    }
+}
+
+#[test]
+fn configs_equal_hugging_face() {
+    let llama3 = ("rope_scaling", Value::Null); // it is the tensor rope_freqs.weight
+    // llama.cpp doesn't slide in this family; the converter leaves the window out.
+    let still = ("sliding_window", Value::Null);
+    check("llama2.f16", &[]);
+    check("llama31.f32", std::slice::from_ref(&llama3));
+    check("llama31.bf16", std::slice::from_ref(&llama3));
+    check("llama32.bf16", &[llama3]);
+    check("mistral_nemo.bf16", &[("model_type", json!("llama"))]);
+    check("qwen2.bf16", std::slice::from_ref(&still));
+    check("qwen3.bf16", &[still]);
+    check("gemma.bf16", &[]);
+    check("gemma2.bf16", &[]);
+    check("gemma3_text.bf16", &[]);
+}
