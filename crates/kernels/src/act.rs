@@ -15,8 +15,8 @@ pub struct QuantRow<'a> {
     pub q: &'a mut [i8],
     /// Per 32.
     pub scale: &'a mut [f32],
-    /// Per 16.
-    pub isum: &'a mut [i32],
+    /// Per 16; a block's two make one 32-bit word for the kernels.
+    pub isum: &'a mut [i16],
     /// Per 32: what multiplies a weight block's minimum.
     pub fsum: &'a mut [f32],
 }
@@ -27,7 +27,7 @@ pub struct Act {
     pub(crate) f32: Mat,
     pub(crate) q: Vec<i8>,
     pub(crate) scale: Vec<f32>,
-    pub(crate) isum: Vec<i32>,
+    pub(crate) isum: Vec<i16>,
     pub(crate) fsum: Vec<f32>,
     pub(crate) quantised: bool,
 }
@@ -73,13 +73,16 @@ impl Act {
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.f32.bytes() + self.q.len() + 4 * (self.scale.len() + self.isum.len() + self.fsum.len())
+        self.f32.bytes()
+            + self.q.len()
+            + 4 * (self.scale.len() + self.fsum.len())
+            + 2 * self.isum.len()
     }
     /// Row `i`'s 8-bit codes, scales, sums of 16 and scaled sums of 32.
     ///
     /// # Panics
     /// If the 8-bit form is stale.
-    pub fn quantised(&self, i: usize) -> (&[i8], &[f32], &[i32], &[f32]) {
+    pub fn quantised(&self, i: usize) -> (&[i8], &[f32], &[i16], &[f32]) {
         assert!(self.quantised, "8-bit activations were not prepared");
         let b = self.blocks();
         let at = i * b..(i + 1) * b;
