@@ -4,5 +4,10 @@
 pub mod backend;
 pub mod batch;
 pub mod config;
+pub mod driver;
+pub mod engine;
 pub mod families;
+pub mod request;
+pub mod sample;
+mod schedule;
 pub mod spec;

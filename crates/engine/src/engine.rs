@@ -1,0 +1,301 @@
+//! Requests in, tokens out: continuous batching over one executor.
+//!
+//! [`Engine::step`] is the whole loop body: drop what was cancelled, admit, plan, forward, pick.
+//! States of finished requests are kept while there is room; a request that starts with the same
+//! tokens goes on from there. Because a row's result depends on nothing but its own sequence, that
+//! gives the same bits as a cold run, and so does taking a sequence out and computing it again.
+use crate::backend::{Executor, Limits};
+use crate::batch::{Batch, Logits, Slot, TokenId};
+use crate::request::{Chosen, Event, Events, Finish, Request, RequestError, Sink, Usage};
+use crate::sample::Logprobs;
+use crate::schedule::{Sequence, plan};
+use std::collections::VecDeque;
+
+/// Runs requests on one executor.
+pub struct Engine {
+    executor: Box<dyn Executor>,
+    limits: Limits,
+    waiting: VecDeque<Sequence>,
+    /// Oldest first.
+    running: Vec<Sequence>,
+    /// Least recently used first.
+    kept: Vec<Kept>,
+    batch: Batch,
+    logits: Logits,
+    raw: Vec<f32>,
+}
+
+/// The state of a finished request.
+struct Kept {
+    slot: Slot,
+    tokens: Vec<TokenId>,
+}
+
+impl Engine {
+    /// Over an executor that was loaded with `limits` and gives `vocab` logits a row.
+    pub fn new(executor: Box<dyn Executor>, limits: Limits, vocab: usize) -> Engine {
+        Engine {
+            executor,
+            limits,
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            kept: Vec::new(),
+            batch: Batch::default(),
+            logits: Logits { vocab, data: Vec::new() },
+            raw: Vec::new(),
+        }
+    }
+
+    /// Takes a request over; its turn comes when there is room.
+    ///
+    /// # Errors
+    /// What no wait would help.
+    pub fn submit(&mut self, request: Request) -> Result<Events, RequestError> {
+        let (sink, events) = Sink::new();
+        let sequence = admissible(request, sink, self.logits.vocab, self.limits.context)?;
+        self.queue(sequence);
+        Ok(events)
+    }
+
+    pub(crate) fn queue(&mut self, sequence: Sequence) {
+        self.waiting.push_back(sequence);
+    }
+
+    /// One forward pass. Returns false if there was nothing to do.
+    pub fn step(&mut self) -> bool {
+        self.reap();
+        self.admit();
+        self.grow();
+        plan(&self.running, self.limits.batch, &mut self.batch);
+        if self.batch.seqs.is_empty() {
+            return false;
+        }
+        match self.executor.forward(&self.batch, &mut self.logits) {
+            Ok(()) => self.pick(),
+            Err(error) => {
+                for s in std::mem::take(&mut self.running) {
+                    self.executor.state().close(s.slot);
+                    s.sink.send(Event::Failed(RequestError::Device(error.0.clone())));
+                }
+            }
+        }
+        true
+    }
+
+    /// Ends what was cancelled, waiting or running.
+    fn reap(&mut self) {
+        self.waiting.retain(|s| {
+            let gone = s.sink.is_cancelled();
+            if gone {
+                s.sink.send(Event::Done(Finish::Cancelled, usage(s)));
+            }
+            !gone
+        });
+        while let Some(i) = self.running.iter().position(|s| s.sink.is_cancelled()) {
+            self.finish(i, Event::Done(Finish::Cancelled, usage(&self.running[i])));
+        }
+    }
+
+    /// Moves waiting requests to a slot, oldest first, until one finds no room.
+    fn admit(&mut self) {
+        while let Some(mut s) = self.waiting.pop_front() {
+            if let Some((slot, past)) = self.place(&s.tokens) {
+                (s.slot, s.past) = (slot, past);
+                if s.tokens.len() == s.prompt {
+                    s.cached = past;
+                }
+                self.running.push(s);
+            } else if self.running.is_empty() {
+                s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
+            } else {
+                return self.waiting.push_front(s);
+            }
+        }
+    }
+
+    /// A slot with room for `tokens`, and how many of them it holds already.
+    fn place(&mut self, tokens: &[TokenId]) -> Option<(Slot, usize)> {
+        let (slot, past) = self.reuse(tokens).or_else(|| self.open())?;
+        while !self.executor.state().reserve(slot, tokens.len()) {
+            if !self.evict() {
+                self.executor.state().close(slot);
+                return None;
+            }
+        }
+        Some((slot, past))
+    }
+
+    /// The longest start of `tokens` that a kept state has. A state that `tokens` merely extends is
+    /// taken over; another is shared, or cut if there is no slot to share it in.
+    fn reuse(&mut self, tokens: &[TokenId]) -> Option<(Slot, usize)> {
+        // The last token is computed in any case: its logits are wanted.
+        let usable = &tokens[..tokens.len() - 1];
+        let common = |k: &Kept| k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count();
+        let (i, past) =
+            self.kept.iter().map(common).enumerate().max_by_key(|(_, common)| *common)?;
+        if past == 0 {
+            return None;
+        }
+        let source = self.kept.remove(i);
+        if past == source.tokens.len() {
+            return Some((source.slot, past));
+        }
+        loop {
+            if let Some(slot) = self.executor.state().fork(source.slot, past) {
+                self.kept.push(source);
+                return Some((slot, past));
+            }
+            if !self.evict() {
+                break;
+            }
+        }
+        if self.executor.state().truncate(source.slot, past) {
+            return Some((source.slot, past));
+        }
+        self.executor.state().close(source.slot);
+        None
+    }
+
+    fn open(&mut self) -> Option<(Slot, usize)> {
+        loop {
+            if let Some(slot) = self.executor.state().open() {
+                return Some((slot, 0));
+            }
+            if !self.evict() {
+                return None;
+            }
+        }
+    }
+
+    /// Gives up the kept state that was used least recently.
+    fn evict(&mut self) -> bool {
+        if self.kept.is_empty() {
+            return false;
+        }
+        let oldest = self.kept.remove(0);
+        self.executor.state().close(oldest.slot);
+        true
+    }
+
+    /// Makes room for what will be computed next. If there is none, the youngest sequence steps
+    /// back and is computed again later.
+    fn grow(&mut self) {
+        let mut i = 0;
+        while i < self.running.len() {
+            let s = &self.running[i];
+            if self.executor.state().reserve(s.slot, s.tokens.len()) {
+                i += 1;
+            } else if !self.evict() {
+                let alone = self.running.len() == 1;
+                let Some(s) = self.running.pop() else { return };
+                self.executor.state().close(s.slot);
+                if alone {
+                    s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
+                } else {
+                    self.waiting.push_front(Sequence { past: 0, ..s });
+                }
+            }
+        }
+    }
+
+    /// Takes the forward's result: the state has grown, and rows that were wanted give tokens.
+    fn pick(&mut self) {
+        let mut row = 0;
+        let spans = std::mem::take(&mut self.batch.seqs);
+        for span in &spans {
+            let Some(i) = self.running.iter().position(|s| s.slot == span.slot) else { continue };
+            let s = &mut self.running[i];
+            s.past += span.len;
+            if s.pending() > 0 {
+                continue;
+            }
+            let vocab = self.logits.vocab;
+            let logits = &mut self.logits.data[row * vocab..(row + 1) * vocab];
+            row += 1;
+            if let Some(over) = next(s, logits, &mut self.raw) {
+                self.finish(i, over);
+            }
+        }
+        self.batch.seqs = spans;
+    }
+
+    /// Reports the end of a running sequence, and keeps its state if it may serve again.
+    fn finish(&mut self, i: usize, last: Event) {
+        let mut s = self.running.remove(i);
+        s.sink.send(last);
+        s.tokens.truncate(s.past);
+        if !s.request.keep || s.past == 0 {
+            return self.executor.state().close(s.slot);
+        }
+        let state = self.executor.state();
+        self.kept.retain(|k| {
+            let within = s.tokens.starts_with(&k.tokens);
+            if within {
+                state.close(k.slot);
+            }
+            !within
+        });
+        self.kept.push(Kept { slot: s.slot, tokens: s.tokens });
+    }
+}
+
+/// Chooses a sequence's next token, and with a constraint those that must follow it. Returns the
+/// last event if the answer is over.
+fn next(s: &mut Sequence, logits: &mut [f32], raw: &mut Vec<f32>) -> Option<Event> {
+    if s.request.logprobs.is_some() {
+        raw.clear();
+        raw.extend_from_slice(logits);
+    }
+    if let Some(c) = &mut s.request.constraint {
+        c.mask(logits);
+    }
+    let Some(id) = s.sampler.pick(logits, &s.tokens) else {
+        let complete = s.request.constraint.as_ref().is_some_and(|c| c.complete());
+        let done = Event::Done(Finish::Stop, usage(s));
+        return Some(if complete { done } else { Event::Failed(RequestError::NoToken) });
+    };
+    if s.request.end.contains(&id) {
+        return Some(Event::Done(Finish::Stop, usage(s)));
+    }
+    let report = s.request.logprobs.map(|top| Logprobs::of(raw, top));
+    let logprob = report.as_ref().map(|l| l.at(raw[id.0 as usize]));
+    let top = report.map(|l| l.top).unwrap_or_default();
+    s.tokens.push(id);
+    s.sink.send(Event::Token(Chosen { id, logprob, top }));
+    if let Some(c) = &mut s.request.constraint {
+        c.accept(id.0);
+        for id in c.forced() {
+            if s.tokens.len() == s.limit {
+                break;
+            }
+            c.accept(id);
+            s.tokens.push(TokenId(id));
+            s.sink.send(Event::Token(Chosen { id: TokenId(id), logprob: None, top: Vec::new() }));
+        }
+    }
+    (s.tokens.len() >= s.limit).then(|| Event::Done(Finish::Length, usage(s)))
+}
+
+fn usage(s: &Sequence) -> Usage {
+    Usage { prompt: s.prompt, cached: s.cached, generated: s.tokens.len() - s.prompt }
+}
+
+/// The request as a sequence, if it can ever run.
+pub(crate) fn admissible(
+    request: Request,
+    sink: Sink,
+    vocab: usize,
+    context: usize,
+) -> Result<Sequence, RequestError> {
+    let prompt = request.prompt.len();
+    if prompt == 0 {
+        return Err(RequestError::EmptyPrompt);
+    }
+    if prompt >= context {
+        return Err(RequestError::PromptTooLong { prompt, context });
+    }
+    if let Some(id) = request.prompt.iter().find(|id| id.0 as usize >= vocab) {
+        return Err(RequestError::UnknownToken { id: id.0, vocab });
+    }
+    Ok(Sequence::new(request, sink, vocab, context)?)
+}

@@ -1,0 +1,139 @@
+//! An executor without a model: logits are a function of the sequence's tokens, and the state is
+//! those tokens. It checks what the engine promises a real executor.
+#![allow(dead_code, clippy::unwrap_used, reason = "each test uses its part")]
+use rinfer_engine::backend::{DeviceError, Executor, Kv, Limits, Quant, State};
+use rinfer_engine::batch::{Batch, Logits, Row, Slot, TokenId, Want};
+use std::sync::{Arc, Mutex};
+
+pub const VOCAB: usize = 32;
+
+pub fn limits(slots: usize, context: usize, positions: usize, batch: usize) -> Limits {
+    Limits { slots, context, positions, batch, kv: Kv::F16, quant: Quant::Native }
+}
+
+pub type Script = Box<dyn Fn(&[u32]) -> Vec<f32> + Send>;
+/// Each forward's spans: slot, past, rows, and whether logits were wanted.
+pub type Log = Arc<Mutex<Vec<Vec<(u32, usize, usize, bool)>>>>;
+
+pub struct Scripted {
+    limits: Limits,
+    slots: Slots,
+    script: Script,
+    pub log: Log,
+}
+
+struct Slots {
+    positions: usize,
+    /// Tokens held, and positions reserved.
+    slots: Vec<Option<(Vec<u32>, usize)>>,
+}
+
+impl Scripted {
+    pub fn new(limits: &Limits, script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static) -> Scripted {
+        let slots = Slots { positions: limits.positions, slots: vec![None; limits.slots] };
+        Scripted { limits: limits.clone(), slots, script: Box::new(script), log: Log::default() }
+    }
+    /// Always likes the token after the last one best: 1, 2, 3, ...
+    pub fn counting(limits: &Limits) -> Scripted {
+        Scripted::new(limits, |tokens| one_hot((tokens[tokens.len() - 1] + 1) % VOCAB as u32))
+    }
+    /// Logits that depend on every token, with many likely choices.
+    pub fn hashing(limits: &Limits) -> Scripted {
+        Scripted::new(limits, hashed)
+    }
+}
+
+pub fn hashed(tokens: &[u32]) -> Vec<f32> {
+    let seed = tokens.iter().fold(7u32, |h, t| (h ^ t).wrapping_mul(0x0100_0193));
+    let mut logits: Vec<f32> =
+        (0..VOCAB as u32).map(|i| (seed.rotate_left(i) % 1000) as f32 / 250.0).collect();
+    // The last token breaks the executor.
+    logits[VOCAB - 1] = -50.0;
+    logits
+}
+
+pub fn one_hot(id: u32) -> Vec<f32> {
+    let mut logits = vec![0.0; VOCAB];
+    logits[id as usize] = 20.0;
+    logits
+}
+
+impl Executor for Scripted {
+    fn forward(&mut self, batch: &Batch, out: &mut Logits) -> Result<(), DeviceError> {
+        assert!(batch.rows.len() <= self.limits.batch, "{} rows", batch.rows.len());
+        let mut rows = batch.rows.iter();
+        out.data.clear();
+        let mut spans = Vec::new();
+        for span in &batch.seqs {
+            let (tokens, reserved) =
+                self.slots.slots[span.slot.0 as usize].as_mut().expect("an open slot");
+            assert_eq!(span.past, tokens.len(), "slot {}", span.slot.0);
+            for row in rows.by_ref().take(span.len) {
+                let Row::Token(TokenId(id)) = row else { panic!("an image") };
+                tokens.push(*id);
+            }
+            assert!(tokens.len() <= *reserved, "slot {} is not reserved", span.slot.0);
+            assert!(tokens.len() <= self.limits.context);
+            if tokens.last() == Some(&(VOCAB as u32 - 1)) {
+                return Err(DeviceError("token 31 breaks it".into()));
+            }
+            if span.want == Want::Last {
+                out.data.extend((self.script)(tokens));
+            }
+            spans.push((span.slot.0, span.past, span.len, span.want == Want::Last));
+        }
+        assert!(rows.next().is_none());
+        self.log.lock().unwrap().push(spans);
+        Ok(())
+    }
+    fn state(&mut self) -> &mut dyn State {
+        &mut self.slots
+    }
+}
+
+impl State for Slots {
+    fn open(&mut self) -> Option<Slot> {
+        let free = self.slots.iter().position(Option::is_none)?;
+        self.slots[free] = Some((Vec::new(), 0));
+        Some(Slot(free as u32))
+    }
+    fn fork(&mut self, from: Slot, len: usize) -> Option<Slot> {
+        let tokens = self.slots[from.0 as usize].as_ref().expect("an open slot").0[..len].to_vec();
+        if self.room() < len {
+            return None;
+        }
+        let slot = self.open()?;
+        self.slots[slot.0 as usize] = Some((tokens, len));
+        Some(slot)
+    }
+    fn reserve(&mut self, slot: Slot, len: usize) -> bool {
+        let room = self.room();
+        let (_, reserved) = self.slots[slot.0 as usize].as_mut().expect("an open slot");
+        let fits = len <= *reserved + room;
+        if fits {
+            *reserved = len.max(*reserved);
+        }
+        fits
+    }
+    fn truncate(&mut self, slot: Slot, len: usize) -> bool {
+        let (tokens, reserved) = self.slots[slot.0 as usize].as_mut().expect("an open slot");
+        tokens.truncate(len);
+        *reserved = len;
+        true
+    }
+    fn close(&mut self, slot: Slot) {
+        assert!(self.slots[slot.0 as usize].take().is_some(), "slot {} closed twice", slot.0);
+    }
+    fn len(&self, slot: Slot) -> usize {
+        self.slots[slot.0 as usize].as_ref().expect("an open slot").0.len()
+    }
+    fn room(&self) -> usize {
+        self.positions - self.slots.iter().flatten().map(|(_, reserved)| reserved).sum::<usize>()
+    }
+    fn save(&self, _: Slot) -> Vec<u8> {
+        Vec::new()
+    }
+    fn restore(&mut self, _: &[u8]) -> Result<Slot, String> {
+        Err("nothing is saved".into())
+    }
+}
