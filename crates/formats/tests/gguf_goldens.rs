@@ -35,13 +35,13 @@ const FIELDS: &[&str] = &[
 fn check(case: &str, other: &[(&str, Value)]) {
     let made = GgufGolden::load(&goldens().join("gguf").join(case));
     let names = made.golden.weights.len();
-    let gguf = Gguf::parse(case, made.bytes).unwrap();
+    let gguf = Gguf::parse(case, made.bytes).expect("a GGUF file");
     assert!(gguf.names().len() >= names, "{case}");
     for name in gguf.names() {
-        let t = gguf.get(name).unwrap();
+        let t = gguf.get(name).expect("a tensor that is named");
         assert_eq!(t.rows() * t.cols() * t.dtype.format().bytes, t.bytes.len(), "{case} {name}");
     }
-    let config = gguf.config().unwrap();
+    let config = gguf.config().expect("a config");
     for field in FIELDS {
         let found = config.get(field).unwrap_or(&Value::Null);
         let expected = match other.iter().find(|(f, _)| f == field) {

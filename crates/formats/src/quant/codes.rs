@@ -1,0 +1,147 @@
+//! A row as the integers and scales that kernels compute with.
+use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
+/// What codes mean: `x` is an element, `q` its code, `d`, `m` and `scale` belong to its block, `s`
+/// and `t` to its sub-block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Packs {
+    /// `f32`.
+    F32,
+    /// `half`, as IEEE half.
+    F16,
+    /// `half`, as bfloat16.
+    Bf16,
+    /// `d·(q - 128)`; blocks of 32.
+    W8,
+    /// `scale·(q - 128)`; blocks of 32.
+    W8F,
+    /// `d·(q - 8)`; blocks of 32.
+    W4,
+    /// `d·q + m`, 4 bits; blocks of 32.
+    W4M,
+    /// `d·(q - 16)`; blocks of 32.
+    W5,
+    /// `d·q + m`, 5 bits; blocks of 32.
+    W5M,
+    /// `d·s·q - m·t`, 2 bits; blocks of 256, sub-blocks of 16.
+    W2K,
+    /// `d·s·q - m·t`, 4 bits; blocks of 256, sub-blocks of 32.
+    W4K,
+    /// `d·s·q - m·t`, 5 bits; blocks of 256, sub-blocks of 32.
+    W5K,
+    /// `d·s·(q - 32)`, `s` signed; blocks of 256, sub-blocks of 16.
+    W6K,
+}
+
+/// One row. Which lists have elements follows from [`Packs`]; the others are empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Codes {
+    /// One unsigned code an element, bias included.
+    pub q: Vec<u8>,
+    /// f16 bits, one a block.
+    pub d: Vec<u16>,
+    /// f16 bits, one a block.
+    pub m: Vec<u16>,
+    /// One a sub-block; in W6K an `i8`'s bits.
+    pub s: Vec<u8>,
+    /// One a sub-block.
+    pub t: Vec<u8>,
+    /// One a block.
+    pub scale: Vec<f32>,
+    /// The elements themselves.
+    pub f32: Vec<f32>,
+    /// The elements themselves, as bits.
+    pub half: Vec<u16>,
+}
+
+impl Codes {
+    /// Gives every list its length for `cols` elements. What the lists hold is left as it is.
+    pub(super) fn reset(&mut self, packs: Packs, cols: usize) {
+        let (mut q, mut d, mut m, mut s, mut t) = (cols, 0, 0, 0, 0);
+        let (mut scale, mut f32, mut half) = (0, 0, 0);
+        match packs {
+            Packs::F32 => (q, f32) = (0, cols),
+            Packs::F16 | Packs::Bf16 => (q, half) = (0, cols),
+            Packs::W8F => scale = cols / 32,
+            Packs::W8 | Packs::W4 | Packs::W5 => d = cols / 32,
+            Packs::W4M | Packs::W5M => (d, m) = (cols / 32, cols / 32),
+            Packs::W2K => (d, m, s, t) = (cols / 256, cols / 256, cols / 16, cols / 16),
+            Packs::W4K | Packs::W5K => {
+                (d, m, s, t) = (cols / 256, cols / 256, cols / 32, cols / 32)
+            }
+            Packs::W6K => (d, s) = (cols / 256, cols / 16),
+        }
+        self.q.resize(q, 0);
+        self.d.resize(d, 0);
+        self.m.resize(m, 0);
+        self.s.resize(s, 0);
+        self.t.resize(t, 0);
+        self.scale.resize(scale, 0.0);
+        self.f32.resize(f32, 0.0);
+        self.half.resize(half, 0);
+    }
+
+    /// The elements, by the formula at [`Packs`], each product and difference rounded.
+    pub(super) fn floats(&self, packs: Packs, out: &mut [f32]) {
+        match packs {
+            Packs::F32 => out.copy_from_slice(&self.f32),
+            Packs::F16 => self.half.reinterpret_cast::<f16>().convert_to_f32_slice(out),
+            Packs::Bf16 => each(out, &self.half, |h| f32::from_bits(u32::from(h) << 16)),
+            Packs::W8 => self.scaled(out, widened(&self.d), 128),
+            Packs::W8F => self.scaled(out, self.scale.iter().copied(), 128),
+            Packs::W4 => self.scaled(out, widened(&self.d), 8),
+            Packs::W5 => self.scaled(out, widened(&self.d), 16),
+            Packs::W4M | Packs::W5M => self.shifted(out),
+            Packs::W2K => self.doubly_shifted::<16>(out),
+            Packs::W4K | Packs::W5K => self.doubly_shifted::<32>(out),
+            Packs::W6K => self.doubly_scaled(out),
+        }
+    }
+    fn scaled(&self, out: &mut [f32], scales: impl Iterator<Item = f32>, bias: i32) {
+        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+        for ((out, q), d) in blocks.zip(scales) {
+            each(out, q, |q| d * (i32::from(q) - bias) as f32);
+        }
+    }
+    fn shifted(&self, out: &mut [f32]) {
+        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+        for ((out, q), (d, m)) in blocks.zip(widened(&self.d).zip(widened(&self.m))) {
+            each(out, q, |q| d * f32::from(q) + m);
+        }
+    }
+    fn doubly_shifted<const SUB: usize>(&self, out: &mut [f32]) {
+        let mut subs = out
+            .as_chunks_mut::<SUB>()
+            .0
+            .iter_mut()
+            .zip(self.q.as_chunks::<SUB>().0)
+            .zip(self.s.iter().zip(&self.t));
+        for (d, m) in widened(&self.d).zip(widened(&self.m)) {
+            for ((out, q), (s, t)) in subs.by_ref().take(256 / SUB) {
+                let (scale, shift) = (d * f32::from(*s), m * f32::from(*t));
+                each(out, q, |q| scale * f32::from(q) - shift);
+            }
+        }
+    }
+    fn doubly_scaled(&self, out: &mut [f32]) {
+        let mut subs =
+            out.as_chunks_mut::<16>().0.iter_mut().zip(self.q.as_chunks::<16>().0).zip(&self.s);
+        for d in widened(&self.d) {
+            for ((out, q), s) in subs.by_ref().take(16) {
+                let scale = d * f32::from(*s as i8);
+                each(out, q, |q| scale * (i32::from(q) - 32) as f32);
+            }
+        }
+    }
+}
+
+fn widened(halves: &[u16]) -> impl Iterator<Item = f32> {
+    halves.iter().map(|h| f16::from_bits(*h).to_f32())
+}
+
+fn each<T: Copy>(out: &mut [f32], from: &[T], read: impl Fn(T) -> f32) {
+    for (out, from) in out.iter_mut().zip(from) {
+        *out = read(*from);
+    }
+}
