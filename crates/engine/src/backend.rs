@@ -58,6 +58,22 @@ pub enum Quant {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
+    /// No family has this name.
+    #[error(
+        "architecture '{found}' is not supported (the nearest name is '{nearest}'); \
+         supported: {supported}"
+    )]
+    Architecture {
+        /// As the checkpoint says it.
+        found: String,
+        /// Of the supported ones.
+        nearest: &'static str,
+        /// Names, with commas.
+        supported: String,
+    },
+    /// A hyper-parameter is wrong.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
     /// The model needs a tensor that the checkpoint has not.
     #[error("tensor '{name}' is missing from the checkpoint")]
     Missing {

@@ -1,5 +1,23 @@
 //! The registry: one line a family.
+use crate::backend::LoadError;
+use crate::config::{Config, ConfigError};
 use crate::spec::ModelSpec;
+
+pub mod common;
+mod gemma;
+mod llama;
+mod qwen;
+
+/// Every family, one line each.
+pub static FAMILIES: &[&Family] = &[
+    &llama::LLAMA,
+    &llama::MISTRAL,
+    &qwen::QWEN2,
+    &qwen::QWEN3,
+    &gemma::GEMMA,
+    &gemma::GEMMA2,
+    &gemma::GEMMA3,
+];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
 pub struct Family {
@@ -10,7 +28,7 @@ pub struct Family {
     /// `general.architecture` values of GGUF.
     pub gguf: &'static [&'static str],
     /// The pure function from hyper-parameters to a model.
-    pub spec: fn(&crate::config::Config) -> Result<ModelSpec, crate::config::ConfigError>,
+    pub spec: fn(&Config) -> Result<ModelSpec, ConfigError>,
     /// Hugging Face's names to canonical names; GGUF's are the canonical ones.
     pub names: &'static [Rename],
 }
@@ -31,4 +49,50 @@ pub enum Rename {
     NegExp(&'static str, &'static str),
     /// Present in checkpoints, not used by us.
     Ignore(&'static str),
+}
+
+/// The family of a checkpoint: by `model_type` (a GGUF file's architecture), or else by
+/// `architectures`.
+///
+/// # Errors
+/// The name that no family has, and the names that would do.
+pub fn find(config: &Config) -> Result<&'static Family, LoadError> {
+    let model_type = config.text("model_type")?;
+    let classes = config.texts("architectures")?;
+    let classes = || classes.iter().map(|c| plain(c.split("For").next().unwrap_or(c)));
+    let by_type =
+        |f: &&&Family| model_type.is_some_and(|t| f.hf.contains(&t) || f.gguf.contains(&t));
+    let by_class = |f: &&&Family| classes().any(|c| f.hf.iter().any(|t| plain(t) == c));
+    let found = FAMILIES.iter().find(by_type).or_else(|| FAMILIES.iter().find(by_class));
+    found.copied().ok_or_else(|| {
+        let named =
+            model_type.map(str::to_owned).or_else(|| config.texts("architectures").ok()?.pop());
+        unknown(config, named.unwrap_or_else(|| "nothing".into()))
+    })
+}
+
+/// `Qwen2`, `qwen2` and `qwen-2` alike.
+fn plain(tag: &str) -> String {
+    let tag = tag.strip_suffix("_text").unwrap_or(tag);
+    tag.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn unknown(config: &Config, found: String) -> LoadError {
+    let all: Vec<&str> = FAMILIES.iter().flat_map(|f| config.pick(f.hf, f.gguf)).copied().collect();
+    let nearest = all.iter().min_by_key(|t| distance(t, &found)).copied().unwrap_or_default();
+    LoadError::Architecture { found, nearest, supported: all.join(", ") }
+}
+
+/// Levenshtein's, over bytes.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let swap = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = swap.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }

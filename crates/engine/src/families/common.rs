@@ -1,0 +1,214 @@
+//! The hyper-parameters that nearly every decoder has, and the parts made of them.
+use crate::config::{Config, ConfigError};
+use crate::spec::*;
+
+/// More layers than any model has; a bound on what a hostile file can make us build.
+const MOST_LAYERS: usize = 4096;
+
+/// What nearly every decoder has; families overwrite what differs.
+#[derive(Clone)]
+pub struct Common {
+    /// Width of the residual stream.
+    pub d_model: usize,
+    /// Rows of the token embedding.
+    pub vocab: usize,
+    /// Number of layers.
+    pub layers: usize,
+    /// Longest trained position.
+    pub context: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// Width of the MLP.
+    pub d_ff: usize,
+    /// Of the norms.
+    pub eps: f32,
+    /// Whether the embedding is also the head.
+    pub tied: bool,
+    /// The model's, or its full-attention layers', rotary table.
+    pub rope: Rope,
+}
+
+impl Common {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is missing, and what no model can have.
+    pub fn read(c: &Config) -> Result<Common, ConfigError> {
+        let (d_model, heads) = (c.size("hidden_size")?, c.size("num_attention_heads")?);
+        let head_dim = match c.get("head_dim") {
+            Some(_) => c.size("head_dim")?,
+            None if d_model.is_multiple_of(heads) => d_model / heads,
+            None => return Err(c.refuse("num_attention_heads", "a divisor of hidden_size")),
+        };
+        let kv_heads = c.size_or("num_key_value_heads", heads)?;
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(c.refuse("num_key_value_heads", "a divisor of num_attention_heads"));
+        }
+        let layers = c.size("num_hidden_layers")?;
+        if layers > MOST_LAYERS {
+            return Err(c.refuse("num_hidden_layers", &format!("at most {MOST_LAYERS}")));
+        }
+        let rope = Rope {
+            theta: c.positive_or("rope_theta", 1e4)?,
+            dim: rotary_dim(c, head_dim)?,
+            layout: RopeLayout::Halves,
+            scaling: scaling(c, "rope_scaling")?,
+            sections: c.sizes("rope_scaling.mrope_section")?,
+        };
+        check_factors(c, &rope)?;
+        Ok(Common {
+            d_model,
+            heads,
+            kv_heads,
+            head_dim,
+            layers,
+            context: context(c, &rope.scaling)?,
+            rope,
+            vocab: c.size("vocab_size")?,
+            d_ff: c.size("intermediate_size")?,
+            eps: c.positive_or("rms_norm_eps", 1e-6)?,
+            tied: c.flag("tie_word_embeddings", false)?,
+        })
+    }
+    /// The model's RMS norm.
+    pub fn rms(&self) -> Norm {
+        Norm { kind: NormKind::Rms, eps: self.eps, bias: false }
+    }
+    /// Plain causal attention.
+    pub fn attention(&self) -> Attention {
+        Attention {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            scale: inverse_root(self.head_dim as f64),
+            rope: Some(RopeId(0)),
+            window: None,
+            causal: true,
+            qk_norm: None,
+            qkv_bias: false,
+            out_bias: false,
+            out_gate: false,
+            sinks: false,
+            softcap: None,
+            kv_from: None,
+        }
+    }
+    /// The same, with biases where the checkpoint has them.
+    ///
+    /// # Errors
+    /// What is no flag.
+    pub fn biased(&self, c: &Config) -> Result<Attention, ConfigError> {
+        let qkv_bias = c.flag("attention_bias", false)?;
+        let out_bias = c.flag("attention_out_bias", qkv_bias)?;
+        Ok(Attention { qkv_bias, out_bias, ..self.attention() })
+    }
+    /// A gated MLP.
+    pub fn gated(&self, act: Act) -> Mlp {
+        Mlp { d_ff: self.d_ff, act, gated: true, bias: false }
+    }
+    /// A decoder with the usual ends.
+    pub fn model(&self, layers: impl Iterator<Item = Layer>) -> ModelSpec {
+        ModelSpec {
+            d_model: self.d_model,
+            vocab: self.vocab,
+            context: self.context,
+            embed: Embed { scale: 1.0, norm: None, learned_positions: false, per_layer: 0 },
+            ropes: vec![self.rope.clone()],
+            layers: layers.collect(),
+            final_norm: Some(self.rms()),
+            head: Head::Lm { tied: self.tied, bias: false, scale: 1.0, softcap: None },
+        }
+    }
+}
+
+/// `1 / √x`, rounded once.
+pub fn inverse_root(x: f64) -> f32 {
+    (1.0 / x.sqrt()) as f32
+}
+
+/// The scaling under `key`, which is `rope_scaling` or a key of the same shape.
+///
+/// # Errors
+/// A kind that we don't know, by its name, and numbers that it can't have.
+pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
+    let at = |name: &str| format!("{key}.{name}");
+    let kind_key = if c.get(&at("rope_type")).is_some() { at("rope_type") } else { at("type") };
+    let original = || match c.get(&at("original_max_position_embeddings")) {
+        Some(_) => c.size(&at("original_max_position_embeddings")),
+        None => c.size("max_position_embeddings"),
+    };
+    Ok(match c.text(&kind_key)? {
+        // The frequencies change only beyond the trained context, where no sequence goes.
+        None | Some("default" | "mrope" | "dynamic") => Scaling::None,
+        Some("linear") => Scaling::Linear { factor: c.positive(&at("factor"))? },
+        Some("factors") => Scaling::Factors(c.floats(&at("factors"))?),
+        Some("llama3") => {
+            let (low, high) =
+                (c.positive(&at("low_freq_factor"))?, c.positive(&at("high_freq_factor"))?);
+            if high <= low {
+                return Err(c.refuse(&at("high_freq_factor"), "more than low_freq_factor"));
+            }
+            Scaling::Llama3 { factor: c.positive(&at("factor"))?, low, high, original: original()? }
+        }
+        Some("yarn") => Scaling::Yarn {
+            factor: c.positive(&at("factor"))?,
+            original: original()?,
+            beta_fast: c.positive_or(&at("beta_fast"), 32.0)?,
+            beta_slow: c.positive_or(&at("beta_slow"), 1.0)?,
+            attention: yarn_attention(c, key)?,
+            truncate: c.flag(&at("truncate"), true)?,
+        },
+        Some(_) => {
+            let known = "default, linear, dynamic, llama3 or yarn";
+            return Err(c.refuse(&kind_key, known));
+        }
+    })
+}
+
+/// What YaRN multiplies cosines and sines by.
+fn yarn_attention(c: &Config, key: &str) -> Result<f32, ConfigError> {
+    let number = |name: &str| c.float_or(&format!("{key}.{name}"), 0.0);
+    let factor = number("factor")?;
+    let scale = |m: f32| if factor > 1.0 { 0.1 * m * libm::logf(factor) + 1.0 } else { 1.0 };
+    let (given, m, all) =
+        (number("attention_factor")?, number("mscale")?, number("mscale_all_dim")?);
+    Ok(match (given, m, all) {
+        (a, ..) if a != 0.0 => a,
+        (_, m, all) if m != 0.0 && all != 0.0 => scale(m) / scale(all),
+        _ => scale(1.0),
+    })
+}
+
+fn rotary_dim(c: &Config, head_dim: usize) -> Result<usize, ConfigError> {
+    let key = "partial_rotary_factor";
+    let share = c.get(key).map_or(Some(1.0), serde_json::Value::as_f64);
+    let dim = share.filter(|s| *s > 0.0 && *s <= 1.0).map(|s| (head_dim as f64 * s) as usize);
+    dim.filter(|d| *d > 0 && d.is_multiple_of(2)).ok_or_else(|| {
+        c.refuse(key, &format!("a share of head_dim, {head_dim}, that is an even number"))
+    })
+}
+
+fn check_factors(c: &Config, rope: &Rope) -> Result<(), ConfigError> {
+    match &rope.scaling {
+        Scaling::Factors(by) if by.len() != rope.dim / 2 || by.iter().any(|f| *f <= 0.0) => {
+            let expected = format!("{} numbers above zero", rope.dim / 2);
+            Err(c.refuse("rope_scaling.factors", &expected))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The configured context, or what YaRN stretches the original one to if that is more.
+fn context(c: &Config, scaling: &Scaling) -> Result<usize, ConfigError> {
+    let configured = c.size_or("max_position_embeddings", 2048)?;
+    Ok(match scaling {
+        Scaling::Yarn { factor, original, .. } => {
+            configured.max(((*original as f64 * f64::from(*factor)) as usize).min(1 << 24))
+        }
+        _ => configured,
+    })
+}
