@@ -59,15 +59,12 @@ pub enum Quant {
 #[non_exhaustive]
 pub enum LoadError {
     /// No family has this name.
-    #[error(
-        "architecture '{found}' is not supported (the nearest name is '{nearest}'); \
-         supported: {supported}"
-    )]
+    #[error("architecture '{found}' is not supported{}; supported: {supported}", meant(*.nearest))]
     Architecture {
         /// As the checkpoint says it.
         found: String,
-        /// Of the supported ones.
-        nearest: &'static str,
+        /// A supported name that is much like it.
+        nearest: Option<&'static str>,
         /// Names, with commas.
         supported: String,
     },
@@ -102,6 +99,10 @@ pub enum LoadError {
     /// A tensor could not be read.
     #[error(transparent)]
     Format(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map(|n| format!(" (did you mean '{n}'?)")).unwrap_or_default()
 }
 
 /// A loaded model. One thread drives it; it parallelises inside.

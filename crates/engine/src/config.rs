@@ -397,7 +397,7 @@ mod tests {
         for bad in [
             json!({"layer_types": types}),
             json!({"layer_types": ["full_attention"]}),
-            json!({"layer_types": ["linear_attention"; 3]}),
+            json!({"layer_types": vec!["linear_attention"; 3]}),
         ] {
             assert!(config(bad).windows(3, |_| true).is_err());
         }

@@ -309,3 +309,78 @@ fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Optio
     }
     Some(Tensor { dtype: first.dtype, shape: shape.into(), bytes: bytes.into() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Raw(Vec<(&'static str, Vec<usize>, Vec<f32>)>);
+    impl Weights for Raw {
+        fn get(&self, name: &str) -> Option<Tensor<'_>> {
+            let (_, shape, values) = self.0.iter().find(|t| t.0 == name)?;
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            Some(Tensor { dtype: DType::F32, shape: shape.into(), bytes: bytes.into() })
+        }
+        fn names(&self) -> Vec<&str> {
+            self.0.iter().map(|t| t.0).collect()
+        }
+    }
+
+    const TABLE: &[Rename] = &[
+        Rename::To("a.{}.q", "blk.{}.q"),
+        Rename::Split("a.{}.qk", &["blk.{}.b", "blk.{}.c"]),
+        Rename::Stack("a.{}.x.{e}.up", "blk.{}.up_exps"),
+        Rename::PlusOne("a.norm", "norm"),
+        Rename::NegExp("a.{}.A_log", "blk.{}.ssm_a"),
+        Rename::Ignore("a.{}.inv_freq"),
+    ];
+
+    /// Renames `raw` with [`TABLE`] and shows one canonical tensor.
+    fn check(raw: Raw, name: &str, shape: &[usize], values: &[f32]) {
+        let need = |name: &str, rows| Need { name: name.into(), shape: vec![rows, 2] };
+        let needs = [need("blk.7.b.weight", 1), need("blk.7.c.weight", 2)];
+        let mut recipes: HashMap<String, Recipe> = HashMap::new();
+        for from in raw.names() {
+            for (to, recipe) in rename(TABLE, from, &needs).expect("a known name") {
+                match (recipes.get_mut(&to), recipe) {
+                    (Some(Recipe::Stack(all)), Recipe::Stack(mut one)) => all.append(&mut one),
+                    (_, recipe) => drop(recipes.insert(to, recipe)),
+                }
+            }
+        }
+        let found = match &recipes[name] {
+            Recipe::Whole(from) => raw.get(from),
+            Recipe::Rows(from, rows) => rows_of(raw.get(from).unwrap(), rows.clone()),
+            Recipe::Mapped(from, map) => mapped(&raw.get(from).unwrap(), *map),
+            Recipe::Stack(experts) => stacked(&raw, experts),
+        };
+        let Some(found) = found else { return assert!(shape.is_empty(), "{name}") };
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!((&*found.shape, &*found.bytes), (shape, &bytes[..]), "{name}");
+    }
+
+    #[test]
+    fn renames() {
+        let t = |name, shape: &[usize], values: &[f32]| (name, shape.to_vec(), values.to_vec());
+        let one = |name, shape: &[usize], values: &[f32]| Raw(vec![t(name, shape, values)]);
+        check(one("a.12.q.bias", &[1], &[3.0]), "blk.12.q.bias", &[1], &[3.0]);
+        check(one("a.norm.weight", &[2], &[0.5, -1.0]), "norm.weight", &[2], &[1.5, 0.0]);
+        check(one("a.0.A_log", &[1], &[0.0]), "blk.0.ssm_a", &[1], &[-1.0]);
+        let fused = || one("a.7.qk.weight", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        check(fused(), "blk.7.b.weight", &[1, 2], &[1.0, 2.0]);
+        check(fused(), "blk.7.c.weight", &[2, 2], &[3.0, 4.0, 5.0, 6.0]);
+        let short = one("a.7.qk.weight", &[2, 2], &[1.0; 4]);
+        check(short, "blk.7.c.weight", &[], &[]);
+        let expert = |name, v: f32| t(name, &[1, 2], &[v, v]);
+        let (one, two) = (expert("a.3.x.1.up.weight", 1.0), expert("a.3.x.0.up.weight", 0.0));
+        let both = Raw(vec![one.clone(), two]);
+        check(both, "blk.3.up_exps.weight", &[2, 1, 2], &[0.0, 0.0, 1.0, 1.0]);
+        check(Raw(vec![one]), "blk.3.up_exps.weight", &[], &[]);
+        assert!(rename(TABLE, "a.3.inv_freq", &[]).is_some_and(|r| r.is_empty()));
+        for unknown in
+            ["a.q.weight", "a.x.q.weight", "b.1.q.weight", "a.1.q.weight.scale", "a.1.qq"]
+        {
+            assert!(rename(TABLE, unknown, &[]).is_none(), "{unknown}");
+        }
+    }
+}

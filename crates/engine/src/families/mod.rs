@@ -79,7 +79,9 @@ fn plain(tag: &str) -> String {
 
 fn unknown(config: &Config, found: String) -> LoadError {
     let all: Vec<&str> = FAMILIES.iter().flat_map(|f| config.pick(f.hf, f.gguf)).copied().collect();
-    let nearest = all.iter().min_by_key(|t| distance(t, &found)).copied().unwrap_or_default();
+    let stem = plain(found.split("For").next().unwrap_or(&found));
+    let near = all.iter().map(|t| (distance(&plain(t), &stem), *t)).min();
+    let nearest = near.filter(|(d, _)| 2 * d < stem.len()).map(|(_, t)| t);
     LoadError::Architecture { found, nearest, supported: all.join(", ") }
 }
 

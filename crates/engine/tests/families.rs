@@ -1,0 +1,242 @@
+//! From config.json and tensor names to a spec: both spellings, every golden, every mistake.
+mod memory;
+
+use memory::{Memory, goldens};
+use rinfer_engine::backend::LoadError;
+use rinfer_engine::config::{Config, Source};
+use rinfer_engine::families::{FAMILIES, find};
+use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
+use rinfer_engine::weights::{Checkpoint, check, needs};
+use rinfer_testkit::Golden;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn open<'a>(config: &Value, weights: &'a Memory) -> Result<Checkpoint<'a>, LoadError> {
+    Checkpoint::open(Config::new(config.clone(), Source::HuggingFace), weights)
+}
+
+fn golden(name: &str) -> Golden {
+    Golden::load(&rinfer_testkit::shared::goldens().join(name))
+}
+
+/// As transformers 5 saves what it loaded from the hub's spelling.
+fn respelt(hub: &Value) -> Value {
+    let mut json = hub.clone();
+    let map = json.as_object_mut().expect("an object");
+    if let Some(dtype) = map.remove("torch_dtype") {
+        map.insert("dtype".into(), dtype);
+    }
+    let theta = map.remove("rope_theta").unwrap_or(json!(1e4));
+    let scaling = map.remove("rope_scaling").filter(|s| !s.is_null());
+    let mut rope = scaling.unwrap_or(json!({"rope_type": "default"}));
+    rope["rope_theta"] = theta;
+    if let Some(kind) = rope.as_object_mut().expect("an object").remove("type") {
+        rope["rope_type"] = kind;
+    }
+    let layers = map["num_hidden_layers"].as_u64().expect("a number");
+    let pattern = map.remove("sliding_window_pattern").and_then(|p| p.as_u64());
+    let slides = |i: u64| match map["model_type"].as_str() {
+        Some("gemma2") => i.is_multiple_of(2),
+        Some("gemma3_text") => pattern.is_none_or(|p| !(i + 1).is_multiple_of(p)),
+        _ => {
+            map["use_sliding_window"] == json!(true)
+                && i >= map["max_window_layers"].as_u64().unwrap_or(0)
+        }
+    };
+    let type_of = |i| if slides(i) { "sliding_attention" } else { "full_attention" };
+    if matches!(map["model_type"].as_str(), Some("gemma2" | "gemma3_text" | "qwen2" | "qwen3")) {
+        let types: Vec<&str> = (0..layers).map(type_of).collect();
+        map.insert("layer_types".into(), json!(types));
+    }
+    if map.get("use_sliding_window") == Some(&json!(false)) {
+        map.insert("sliding_window".into(), Value::Null);
+    }
+    if let Some(local) = map.remove("rope_local_base_freq") {
+        let local = json!({"rope_type": "default", "rope_theta": local});
+        rope = json!({"full_attention": rope, "sliding_attention": local});
+    }
+    map.insert("rope_parameters".into(), rope);
+    json
+}
+
+#[test]
+fn goldens_resolve_in_both_spellings() {
+    let mut seen = BTreeSet::new();
+    for g in goldens() {
+        let weights = Memory(g.weights);
+        let hub = open(&g.config, &weights).unwrap_or_else(|e| panic!("{}: {e}", g.name));
+        check(&hub.spec, &hub).unwrap_or_else(|e| panic!("{}: {e}", g.name));
+        let five =
+            open(&respelt(&g.config), &weights).unwrap_or_else(|e| panic!("{}: {e}", g.name));
+        assert_eq!(hub.spec, five.spec, "{}", g.name);
+        let nested = json!({"model_type": "wrapper", "text_config": g.config, "vision_config": {}});
+        assert_eq!(hub.spec, open(&nested, &weights).unwrap().spec, "{}", g.name);
+        seen.insert(hub.family.name);
+    }
+    for family in FAMILIES {
+        assert!(seen.contains(family.name), "{} has no golden", family.name);
+    }
+}
+
+#[test]
+fn architectures() {
+    let check = |source, config: Value, expect: &str| {
+        let found = find(&Config::new(config, source)).map(|f| f.name.to_owned());
+        assert_eq!(found.unwrap_or_else(|e| e.to_string()), expect);
+    };
+    let hf = Source::HuggingFace;
+    check(hf, json!({"model_type": "qwen2"}), "qwen2");
+    check(hf, json!({"model_type": "mine", "architectures": ["Gemma3ForCausalLM"]}), "gemma3");
+    check(hf, json!({"architectures": ["LlamaForCausalLM"]}), "llama");
+    check(Source::Gguf, json!({"model_type": "gemma3"}), "gemma3");
+    let supported =
+        "supported: llama, mistral, ministral, qwen2, qwen3, gemma, gemma2, gemma3_text";
+    let message = |found: &str, meant: &str, supported: &str| {
+        format!("architecture '{found}' is not supported{meant}; {supported}")
+    };
+    let gema2 = message("gema2", " (did you mean 'gemma2'?)", supported);
+    check(hf, json!({"model_type": "gema2"}), &gema2);
+    let qwen4 = message("Qwen4ForCausalLM", " (did you mean 'qwen2'?)", supported);
+    check(hf, json!({"architectures": ["Qwen4ForCausalLM"]}), &qwen4);
+    check(hf, json!({}), &message("nothing", "", supported));
+    let supported = "supported: llama, qwen2, qwen3, gemma, gemma2, gemma3";
+    check(Source::Gguf, json!({"model_type": "foo"}), &message("foo", "", supported));
+}
+
+/// Changes one key of a good config and expects an error that names it.
+#[test]
+fn wrong_configs() {
+    let check = |name: &str, key: &str, value: Value, expect: &str| {
+        let g = golden(name);
+        let mut config = g.config.clone();
+        config[key] = value;
+        let error = open(&config, &Memory(g.weights)).err().map(|e| e.to_string());
+        assert!(error.as_ref().is_some_and(|e| e.contains(expect)), "{key}: {error:?}");
+    };
+    for key in [
+        "hidden_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+        "num_hidden_layers",
+        "intermediate_size",
+        "max_position_embeddings",
+        "rms_norm_eps",
+        "rope_theta",
+    ] {
+        for value in [json!(0), json!(-1), json!("64"), json!(1e300), json!([1])] {
+            check("llama3", key, value, &format!("'{key}'"));
+        }
+    }
+    check("llama3", "num_hidden_layers", json!(1_000_000), "at most 4096");
+    check("llama3", "num_attention_heads", json!(7), "a divisor of hidden_size");
+    check("llama3", "num_key_value_heads", json!(3), "a divisor of num_attention_heads");
+    check("llama3", "hidden_act", json!("gelu_10"), "'hidden_act': found \"gelu_10\"");
+    check(
+        "llama3",
+        "rope_scaling",
+        json!({"type": "magic"}),
+        "'rope_scaling.type': found \"magic\"",
+    );
+    check("llama3", "rope_scaling", json!({"rope_type": "linear"}), "'rope_scaling.factor'");
+    check(
+        "llama3",
+        "rope_scaling",
+        json!({"rope_type": "yarn", "factor": -4}),
+        "'rope_scaling.factor'",
+    );
+    check("llama3", "partial_rotary_factor", json!(1.5), "'partial_rotary_factor'");
+    check("qwen2", "use_sliding_window", json!("no"), "'use_sliding_window'");
+    check("ministral", "layer_types", json!(["full_attention"]), "'layer_types'");
+    check("ministral", "sliding_window", Value::Null, "'sliding_window'");
+}
+
+/// Changes the tensors of a good checkpoint and expects an error that names one.
+#[test]
+fn wrong_tensors() {
+    let check = |change: fn(&mut Memory), expect: &str| {
+        let g = golden("llama3");
+        let mut weights = Memory(g.weights);
+        change(&mut weights);
+        let error =
+            open(&g.config, &weights).and_then(|c| check(&c.spec, &c)).map(|()| "fine".to_owned());
+        assert_eq!(error.unwrap_or_else(|e| e.to_string()), expect);
+    };
+    check(|_| {}, "fine");
+    check(
+        |w| drop(w.0.remove("model.layers.1.mlp.up_proj.weight")),
+        "tensor 'blk.1.ffn_up.weight' is missing from the checkpoint",
+    );
+    check(
+        |w| {
+            let t = w.0["model.norm.weight"].clone();
+            w.0.insert("model.layers.0.self_attn.q_proj.bias".into(), t);
+        },
+        "tensor 'blk.0.attn_q.bias' is not part of this architecture; refusing to ignore weights",
+    );
+    check(
+        |w| {
+            let t = w.0["model.norm.weight"].clone();
+            w.0.insert("model.layers.0.surprise".into(), t);
+        },
+        "tensor 'model.layers.0.surprise' is not part of this architecture; refusing to ignore weights",
+    );
+    check(
+        |w| w.0.get_mut("model.norm.weight").unwrap().shape = vec![8, 8],
+        "tensor 'output_norm.weight' has shape [8, 8], expected [64]",
+    );
+    check(
+        |w| {
+            let t = w.0["model.norm.weight"].clone();
+            w.0.insert("model.layers.0.self_attn.rotary_emb.inv_freq".into(), t);
+        },
+        "fine",
+    );
+    check(|w| drop(w.0.remove("lm_head.weight")), "fine");
+}
+
+/// G17: a checkpoint without a head uses the embedding, whatever its config says.
+#[test]
+fn head_is_tied_if_absent() {
+    let g = golden("llama3");
+    let mut weights = Memory(g.weights);
+    let tied = |spec: &ModelSpec| matches!(spec.head, Head::Lm { tied: true, .. });
+    assert!(!tied(&open(&g.config, &weights).unwrap().spec));
+    weights.0.remove("lm_head.weight");
+    let spec = open(&g.config, &weights).unwrap().spec;
+    assert!(tied(&spec));
+    assert!(needs(&spec).iter().all(|n| n.name != "output.weight"));
+}
+
+/// What a family's quirks become.
+#[test]
+fn quirks() {
+    let spec = |name: &str| {
+        let g = golden(name);
+        open(&g.config, &Memory(g.weights)).unwrap().spec
+    };
+    let attention = |s: &ModelSpec| -> Vec<Attention> {
+        let of = |op: &Op| if let Op::Attention(a) = op { Some(a.clone()) } else { None };
+        s.layers.iter().flatten().flat_map(|b| &b.ops).filter_map(of).collect()
+    };
+    let windows =
+        |name| attention(&spec(name)).iter().map(|a| a.window.unwrap_or(0)).collect::<Vec<_>>();
+    assert_eq!(windows("mistral"), [8, 8, 8]);
+    assert_eq!(windows("mistral_nemo"), [0, 0, 0]);
+    assert_eq!(windows("ministral"), [0, 8, 8, 8]);
+    assert_eq!(windows("qwen2"), [0, 0, 0]);
+    assert_eq!(windows("qwen2_sliding"), [0, 8, 8]);
+    assert_eq!(windows("gemma2"), [8, 0, 8, 0]);
+    assert_eq!(windows("gemma3_text"), [8, 8, 0, 8]);
+    let gemma3 = spec("gemma3_text");
+    assert_eq!(gemma3.embed.scale, 8.0);
+    assert_eq!(
+        attention(&gemma3).iter().map(|a| a.rope.unwrap().0).collect::<Vec<_>>(),
+        [1, 1, 0, 1]
+    );
+    assert_eq!((gemma3.ropes[0].theta, gemma3.ropes[1].theta), (1e6, 1e4));
+    assert!(attention(&gemma3).iter().all(|a| a.scale == 40f32.powf(-0.5) && a.softcap.is_none()));
+    assert!(attention(&spec("gemma2")).iter().all(|a| a.softcap == Some(5.0)));
+    assert_eq!(spec("llama_yarn").context, 128);
+}
