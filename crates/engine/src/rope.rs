@@ -168,11 +168,11 @@ mod tests {
         // (2.0372 - 1) / 3 of its frequency.
         check(
             Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original: 128 },
-            [1.0, 0.1 * (0.345_729_9 + 0.654_270_1 / 8.0), 0.001_25, 0.000_125],
+            [1.0, 0.1 * (0.345_727_75 + 0.654_272_25 / 8.0), 0.001_25, 0.000_125],
             1.0,
         );
         // Pairs of 32 and 1 rotations in 64 positions: below 0, and 8 ln(64/2π) / (2 ln 1e4) =
-        // 1.0081, rounded up to 2; so the ramp is 0, 1/2, 1, 1.
+        // 1.008, rounded up to 2; so the ramp is 0, 1/2, 1, 1.
         let yarn = Scaling::Yarn {
             factor: 4.0,
             original: 64,
