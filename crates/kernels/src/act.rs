@@ -1,10 +1,12 @@
 //! Activations: f32 rows, and their 8-bit form of one f32 scale per 32 inputs.
 //!
 //! For each block of 32: `scale = max|x| / 127`, `q = round_ties_even(x · (127 / max|x|))` (zero
-//! for a zero block), `isum` the sums of `q` over each 16, `fsum = scale · (isum[0] + isum[1])`.
-//! A row whose length is no multiple of 32 is padded with zeros.
-use crate::mat::{Mat, Rows};
+//! for a block below 1e-36), `isum` the sums of `q` over each 16, `fsum = scale · (isum[0] + isum[1])`.
+//! A row whose length is no multiple of 32 is padded with zeros. A block that holds an infinity or
+//! a NaN has NaN for its scale, so that it shows in the product.
+use crate::mat::{Mat, Rows, Shared};
 use crate::ops::Ctx;
+use std::marker::PhantomData;
 
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
@@ -96,5 +98,77 @@ impl Act {
     /// Makes the 8-bit form of all rows, rows side by side on the team.
     pub fn quantise(&mut self, ctx: &Ctx) {
         crate::ops::quantise(ctx, self);
+    }
+}
+
+/// An [`Act`] lent to the tasks of one phase, each of which writes parts that no other touches.
+pub(crate) struct SharedAct<'a> {
+    f32: Shared<'a>,
+    q: Lent<'a, i8>,
+    scale: Lent<'a, f32>,
+    isum: Lent<'a, i16>,
+    fsum: Lent<'a, f32>,
+    blocks: usize,
+}
+
+impl Act {
+    /// The rows to write, and their 8-bit form, which counts as made if `q8`.
+    pub(crate) fn shared(&mut self, q8: bool) -> SharedAct<'_> {
+        self.quantised = q8;
+        let blocks = self.blocks();
+        SharedAct {
+            f32: self.f32.shared(),
+            q: Lent::new(&mut self.q),
+            scale: Lent::new(&mut self.scale),
+            isum: Lent::new(&mut self.isum),
+            fsum: Lent::new(&mut self.fsum),
+            blocks,
+        }
+    }
+}
+
+impl<'a> SharedAct<'a> {
+    /// The f32 rows.
+    pub(crate) fn f32(&self) -> Shared<'a> {
+        self.f32
+    }
+    /// The 8-bit form of blocks `from..from + count` of row `i`.
+    ///
+    /// # Safety
+    /// No other live reference overlaps it.
+    pub(crate) unsafe fn quantised(&self, i: usize, from: usize, count: usize) -> QuantRow<'a> {
+        assert!(i < self.f32.rows() && from + count <= self.blocks);
+        let at = i * self.blocks + from;
+        // SAFETY: exclusive by the caller's promise.
+        unsafe {
+            QuantRow {
+                q: self.q.part(at * BLOCK, count * BLOCK),
+                scale: self.scale.part(at, count),
+                isum: self.isum.part(2 * at, 2 * count),
+                fsum: self.fsum.part(at, count),
+            }
+        }
+    }
+}
+
+/// A slice lent in disjoint parts.
+struct Lent<'a, T> {
+    data: *mut T,
+    len: usize,
+    lent: PhantomData<&'a mut [T]>,
+}
+// SAFETY: it is a borrow of plain numbers; writing through it is unsafe and demands disjointness.
+unsafe impl<T: Send> Sync for Lent<'_, T> {}
+
+impl<'a, T> Lent<'a, T> {
+    fn new(data: &'a mut [T]) -> Self {
+        Lent { data: data.as_mut_ptr(), len: data.len(), lent: PhantomData }
+    }
+    /// # Safety
+    /// No other live reference overlaps the part.
+    unsafe fn part(&self, from: usize, len: usize) -> &'a mut [T] {
+        assert!(from <= self.len && len <= self.len - from);
+        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(from), len) }
     }
 }

@@ -125,7 +125,6 @@ impl<'a> Shared<'a> {
     ///
     /// # Panics
     /// Outside the matrix.
-    #[expect(clippy::mut_from_ref, reason = "the caller promises disjointness")]
     pub unsafe fn part(&self, i: usize, from: usize, len: usize) -> &'a mut [f32] {
         assert!(i < self.rows && from <= self.cols && len <= self.cols - from);
         // SAFETY: in bounds by the assertion, exclusive by the caller's promise.

@@ -29,8 +29,8 @@ pub struct Kernels {
     pub matmul: [MatmulFn; Layout::COUNT],
     /// One row of f32 to 8 bits: see [`crate::act`].
     pub quantise: unsafe fn(&[f32], QuantRow<'_>),
-    /// `out = norm(x)`, equal lengths.
-    pub norm: unsafe fn(&Norm<'_>, &[f32], &mut [f32]),
+    /// `x = norm(x)`, weights and biases as long.
+    pub norm: unsafe fn(&Norm<'_>, &mut [f32]),
     /// `x = y·scale + x`, one fused multiply-add an element, equal lengths.
     pub add: unsafe fn(&[f32], f32, &mut [f32]),
     /// Rotates the leading `2·cos.len()` elements of one head: head, cos, sin.

@@ -1,18 +1,152 @@
 //! Elementwise work on activations.
-use crate::{act::QuantRow, isa::Isa, ops::Glu};
+use super::lanes::{self, Sixteen};
+use super::math;
+use crate::{act::BLOCK, act::QuantRow, isa::Isa, ops::Glu};
+
+/// Blocks whose largest magnitude is below this are zero: 127 divided by it must be finite.
+const SMALLEST: f32 = 1e-36;
+
+#[inline(always)]
 pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], out: QuantRow<'_>) {
-    let _ = (x, out);
-    todo!()
+    for (b, x) in x.chunks(BLOCK).enumerate() {
+        let q = &mut out.q[b * BLOCK..(b + 1) * BLOCK];
+        let isum = &mut out.isum[2 * b..2 * b + 2];
+        // SAFETY: the caller's promise: the CPU has the set.
+        let largest = unsafe { magnitude::<S>(x) };
+        if largest < SMALLEST || largest == f32::INFINITY {
+            // What is no number must not be hidden by the rounding.
+            let scale = if largest < SMALLEST { 0.0 } else { f32::NAN };
+            q.fill(0);
+            isum.fill(0);
+            (out.scale[b], out.fsum[b]) = (scale, scale);
+            continue;
+        }
+        // SAFETY: as above; no code exceeds 127 in magnitude.
+        unsafe { codes::<S>(x, 127.0 / largest, q, isum) };
+        out.scale[b] = largest / 127.0;
+        out.fsum[b] = out.scale[b] * f32::from(isum[0] + isum[1]);
+    }
 }
+
+/// The largest `|x|`; infinity if one is infinite or NaN.
+#[inline(always)]
+unsafe fn magnitude<S: Isa>(x: &[f32]) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let infinity = S::splat(f32::INFINITY);
+        Sixteen::<S>::splat(0.0)
+            .gather(x, 0.0, |m, x| {
+                S::max(m, S::select_lt(S::abs(x), infinity, S::abs(x), infinity))
+            })
+            .join(lanes::max)
+    }
+}
+
+/// `q = round(x·inverse)`, and the sums of both halves.
+#[inline(always)]
+unsafe fn codes<S: Isa>(x: &[f32], inverse: f32, q: &mut [i8], isum: &mut [i16]) {
+    // SAFETY: the caller's promise; both halves of `q` are 16 long, which the lanes divide.
+    unsafe {
+        for (half, (q, isum)) in q.chunks_exact_mut(16).zip(isum).enumerate() {
+            let mut sum = S::splat_i(0);
+            for at in (0..16).step_by(S::LANES) {
+                let x = lanes::load::<S>(x, 16 * half + at, 0.0);
+                let code = S::round(S::mul(x, S::splat(inverse)));
+                S::store_i8(q.as_mut_ptr().add(at), code);
+                sum = S::add_i(sum, code);
+            }
+            let mut each = [0; 16];
+            S::store_i(each.as_mut_ptr(), sum);
+            // 16 codes sum to less than 2¹¹.
+            *isum = each[..S::LANES].iter().sum::<i32>() as i16;
+        }
+    }
+}
+
+#[inline(always)]
 pub(crate) unsafe fn add<S: Isa>(y: &[f32], scale: f32, x: &mut [f32]) {
-    let _ = (y, scale, x);
-    todo!()
+    for at in (0..x.len()).step_by(S::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let sum =
+                S::fma(lanes::load::<S>(y, at, 0.0), S::splat(scale), lanes::load::<S>(x, at, 0.0));
+            lanes::store::<S>(x, at, sum);
+        }
+    }
 }
+
+#[inline(always)]
 pub(crate) unsafe fn glu<S: Isa>(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]) {
-    let _ = (f, gate, up, out);
-    todo!()
+    // SAFETY: the caller's promise.
+    unsafe {
+        match f {
+            Glu::Silu => gated::<S>(gate, up, out, |x| silu::<S>(x)),
+            Glu::GeluTanh => gated::<S>(gate, up, out, |x| gelu_tanh::<S>(x)),
+            Glu::Gelu => gated::<S>(gate, up, out, |x| gelu::<S>(x)),
+            Glu::Relu2 => gated::<S>(gate, up, out, |x| {
+                let x = S::select_lt(x, S::splat(0.0), S::splat(0.0), x);
+                S::mul(x, x)
+            }),
+        }
+    }
 }
+
+/// `out = f(gate)·up`
+#[inline(always)]
+unsafe fn gated<S: Isa>(gate: &[f32], up: &[f32], out: &mut [f32], f: impl Fn(S::F) -> S::F) {
+    for at in (0..out.len()).step_by(S::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let y = f(lanes::load::<S>(gate, at, 0.0));
+            let y = if up.is_empty() { y } else { S::mul(y, lanes::load::<S>(up, at, 0.0)) };
+            lanes::store::<S>(out, at, y);
+        }
+    }
+}
+
+/// `x / (1 + e^-x)`
+#[inline(always)]
+unsafe fn silu<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
+}
+
+/// `x/2 · (1 + tanh u)` with `u = √(2/π)·(x + 0.044715x³)`, as the equal `x / (1 + e^-2u)`.
+#[inline(always)]
+unsafe fn gelu_tanh<S: Isa>(x: S::F) -> S::F {
+    const MINUS_2_ROOT_2_OVER_PI: f32 = -1.595_769_2;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
+        let minus_2u = S::mul(S::mul(x, cubic), S::splat(MINUS_2_ROOT_2_OVER_PI));
+        S::div(x, S::add(S::splat(1.0), math::exp::<S>(minus_2u)))
+    }
+}
+
+/// `x/2 · (1 + erf(x/√2))`
+#[inline(always)]
+unsafe fn gelu<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let e = math::erf::<S>(S::mul(x, S::splat(std::f32::consts::FRAC_1_SQRT_2)));
+        S::mul(S::mul(x, S::splat(0.5)), S::add(S::splat(1.0), e))
+    }
+}
+
+#[inline(always)]
 pub(crate) unsafe fn softcap<S: Isa>(x: &mut [f32], cap: f32) {
-    let _ = (x, cap);
-    todo!()
+    for at in (0..x.len()).step_by(S::LANES) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let y = capped::<S>(lanes::load::<S>(x, at, 0.0), S::splat(cap));
+            lanes::store::<S>(x, at, y);
+        }
+    }
+}
+
+/// `cap · tanh(x / cap)`
+#[inline(always)]
+pub(crate) unsafe fn capped<S: Isa>(x: S::F, cap: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe { S::mul(cap, math::tanh::<S>(S::div(x, cap))) }
 }

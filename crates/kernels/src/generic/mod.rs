@@ -1,6 +1,8 @@
 //! Algorithms, written once over the [`crate::isa::Isa`] token and instantiated by every tier.
 pub(crate) mod act;
 pub(crate) mod attend;
+pub(crate) mod lanes;
+pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod rope;

@@ -132,7 +132,7 @@ macro_rules! tier {
                 matmul::w5k as matmul_w5k(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w6k as matmul_w6k(t: &MatmulTask<'_>, p: Range<usize>);
                 act::quantise as quantise(x: &[f32], out: QuantRow<'_>);
-                norm::norm as norm(n: &Norm<'_>, x: &[f32], out: &mut [f32]);
+                norm::norm as norm(n: &Norm<'_>, x: &mut [f32]);
                 act::add as add(y: &[f32], scale: f32, x: &mut [f32]);
                 rope::rope as rope(l: RopeLayout, x: &mut [f32], cos: &[f32], sin: &[f32]);
                 act::glu as glu(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]);

@@ -1,6 +1,6 @@
 //! Activation functions and gated linear units. Shazeer 2020, arXiv:2002.05202.
 use super::Ctx;
-use crate::act::Act;
+use crate::act::{Act, BLOCK};
 use crate::mat::Mat;
 
 /// An elementwise function.
@@ -16,8 +16,27 @@ pub enum Glu {
     Relu2,
 }
 
-/// `out = act(gate)·up`, or `act(gate)` without `up`; with `q8` the 8-bit form too.
+/// `out = act(gate)·up`, or `act(gate)` without `up`; `out` takes `gate`'s row count. With `q8`
+/// the 8-bit form is made in the same pass.
+///
+/// # Panics
+/// If the shapes differ.
 pub fn glu(ctx: &Ctx, act: Glu, gate: &Mat, up: Option<&Mat>, out: &mut Act, q8: bool) {
-    let _ = (ctx, act, gate, up, out, q8);
-    todo!()
+    assert_eq!(gate.cols(), out.cols(), "gate and output are of one width");
+    let same = |up: &Mat| (up.rows(), up.cols()) == (gate.rows(), gate.cols());
+    assert!(up.is_none_or(same), "gate and up are of one shape");
+    out.resize(gate.rows());
+    let out = out.shared(q8);
+    ctx.each_chunk(gate.rows(), gate.cols(), |i, from, len| {
+        let up = up.map_or(&[][..], |up| &up.row(i)[from..from + len]);
+        // SAFETY: the tier is usable, lengths agree; chunks are disjoint and whole blocks.
+        unsafe {
+            let y = out.f32().part(i, from, len);
+            (ctx.kernels.glu)(act, &gate.row(i)[from..from + len], up, y);
+            if q8 {
+                let to = out.quantised(i, from / BLOCK, len.div_ceil(BLOCK));
+                (ctx.kernels.quantise)(y, to);
+            }
+        }
+    });
 }

@@ -32,3 +32,33 @@ pub struct Ctx {
     /// The instruction tier.
     pub kernels: &'static Kernels,
 }
+
+/// Elements of elementwise work that are not worth waking the team for.
+const FEW: usize = 8192;
+/// Columns that elementwise work on one row is cut into: whole activation blocks.
+const CHUNK: usize = 1024;
+
+impl Ctx {
+    /// `task(i)` for every row `i`, on the team if there is enough to do.
+    fn each_row(&self, rows: usize, cols: usize, task: impl Fn(usize) + Sync) {
+        if rows < 2 || rows * cols < FEW {
+            return (0..rows).for_each(task);
+        }
+        // A few claims to a thread: enough to balance, too few to fight over.
+        let group = rows.div_ceil(8 * self.team.threads());
+        self.team.run(|worker| {
+            worker.phase(rows.div_ceil(group), |g| {
+                (g * group..rows.min((g + 1) * group)).for_each(&task);
+            });
+        });
+    }
+
+    /// `task(i, from, len)` for every stretch of columns of every row.
+    fn each_chunk(&self, rows: usize, cols: usize, task: impl Fn(usize, usize, usize) + Sync) {
+        let chunks = cols.div_ceil(CHUNK);
+        self.each_row(rows * chunks, cols.min(CHUNK), |i| {
+            let from = i % chunks * CHUNK;
+            task(i / chunks, from, CHUNK.min(cols - from));
+        });
+    }
+}

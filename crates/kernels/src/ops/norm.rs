@@ -28,7 +28,37 @@ pub enum NormKind {
 
 /// `out = norm(x)` row by row, or a copy without a norm; `out` takes `x`'s row count. With `q8`
 /// the 8-bit form is made in the same pass.
+///
+/// # Panics
+/// If the shapes differ.
 pub fn norm(ctx: &Ctx, norm: Option<&Norm<'_>>, x: &Mat, out: &mut Act, q8: bool) {
-    let _ = (ctx, norm, x, out, q8);
-    todo!()
+    assert_eq!(x.cols(), out.cols(), "input and output are of one width");
+    if let Some(norm) = norm {
+        norm.check(x.cols());
+    }
+    out.resize(x.rows());
+    let blocks = out.blocks();
+    let out = out.shared(q8);
+    ctx.each_row(x.rows(), x.cols(), |i| {
+        // SAFETY: the tier is usable, lengths agree; a row is one task's.
+        unsafe {
+            let y = out.f32().part(i, 0, x.cols());
+            y.copy_from_slice(x.row(i));
+            if let Some(norm) = norm {
+                (ctx.kernels.norm)(norm, y);
+            }
+            if q8 {
+                (ctx.kernels.quantise)(y, out.quantised(i, 0, blocks));
+            }
+        }
+    });
+}
+
+impl Norm<'_> {
+    /// # Panics
+    /// If the parameters are not `len` long.
+    pub(super) fn check(&self, len: usize) {
+        let fits = |p: Option<&[f32]>| p.is_none_or(|p| p.len() == len);
+        assert!(fits(self.weight) && fits(self.bias), "the norm's parameters are not {len} long");
+    }
 }

@@ -1,9 +1,19 @@
 //! The 8-bit form of activations.
 use super::Ctx;
-use crate::act::Act;
+use crate::act::{Act, BLOCK};
 
-/// Makes the 8-bit form of all rows of `x`.
+/// Makes the 8-bit form of all rows of `x`, unless it is fresh.
 pub fn quantise(ctx: &Ctx, x: &mut Act) {
-    let _ = (ctx, x);
-    todo!()
+    if x.quantised {
+        return;
+    }
+    let (rows, cols) = (x.rows(), x.cols());
+    let out = x.shared(true);
+    ctx.each_chunk(rows, cols, |i, from, len| {
+        // SAFETY: the tier is usable; chunks are disjoint and whole blocks.
+        unsafe {
+            let to = out.quantised(i, from / BLOCK, len.div_ceil(BLOCK));
+            (ctx.kernels.quantise)(out.f32().part(i, from, len), to);
+        }
+    });
 }

@@ -32,7 +32,50 @@ pub struct Rotate<'a> {
 }
 
 /// Applies `how` to every head of every row of `x`, in place.
+///
+/// # Panics
+/// If the shapes differ.
 pub fn rotate(ctx: &Ctx, how: &Rotate<'_>, x: &mut Mat) {
-    let _ = (ctx, how, x);
-    todo!()
+    how.check(x);
+    let (rows, cols) = (x.rows(), x.cols());
+    let out = x.shared();
+    ctx.each_row(rows, cols, |i| {
+        // SAFETY: a row is one task's.
+        let row = unsafe { out.part(i, 0, cols) };
+        if let Some(HeadNorm::Whole(norm)) = &how.norm {
+            // SAFETY: the tier is usable, lengths agree.
+            unsafe { (ctx.kernels.norm)(norm, row) };
+        }
+        for head in row.chunks_exact_mut(how.head_dim) {
+            if let Some(HeadNorm::PerHead(norm)) = &how.norm {
+                // SAFETY: as above.
+                unsafe { (ctx.kernels.norm)(norm, head) };
+            }
+            if let Some((layout, angles)) = how.rope {
+                let (cos, sin) = angles.row(i).split_at(angles.cols() / 2);
+                // SAFETY: as above.
+                unsafe { (ctx.kernels.rope)(layout, head, cos, sin) };
+            }
+        }
+    });
+}
+
+impl Rotate<'_> {
+    /// # Panics
+    /// If something does not fit `x`.
+    fn check(&self, x: &Mat) {
+        let whole = self.head_dim > 0 && x.cols().is_multiple_of(self.head_dim);
+        assert!(whole, "{} columns are no whole number of heads of {}", x.cols(), self.head_dim);
+        match &self.norm {
+            Some(HeadNorm::PerHead(norm)) => norm.check(self.head_dim),
+            Some(HeadNorm::Whole(norm)) => norm.check(x.cols()),
+            None => (),
+        }
+        if let Some((_, angles)) = self.rope {
+            let (rows, dim) = (angles.rows(), angles.cols());
+            assert!(rows >= x.rows(), "angles of {rows} rows for {}", x.rows());
+            let fits = dim.is_multiple_of(2) && dim <= self.head_dim;
+            assert!(fits, "{dim} angles to a head of {}", self.head_dim);
+        }
+    }
 }

@@ -1,0 +1,297 @@
+//! The elementwise operations: near their definitions in f64, and the same bits on every tier,
+//! at every thread count, and for a row alone or in a batch.
+use rinfer_kernels::ops::*;
+use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
+
+/// A small generator of numbers around zero.
+struct Random(u64);
+impl Random {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0) * 4.0
+    }
+    fn mat(&mut self, rows: usize, cols: usize) -> Mat {
+        let mut m = Mat::new(rows, cols);
+        m.data_mut().fill_with(|| self.next());
+        m
+    }
+    fn vec(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+fn copy(m: &Mat, rows: std::ops::Range<usize>) -> Mat {
+    let mut c = Mat::new(rows.len(), m.cols());
+    c.data_mut().copy_from_slice(&m.data()[rows.start * m.cols()..rows.end * m.cols()]);
+    c
+}
+
+fn ctx(threads: usize, kernels: &'static Kernels) -> Ctx {
+    Ctx { team: Team::new(threads), kernels }
+}
+
+/// Everything that an operation made of some rows, as bits.
+type Bits = Vec<Vec<u32>>;
+
+fn bits(m: &Mat) -> Bits {
+    (0..m.rows()).map(|i| m.row(i).iter().map(|x| x.to_bits()).collect()).collect()
+}
+fn act_bits(a: &Act) -> Bits {
+    let row = |i| {
+        let (q, scale, isum, fsum) = a.quantised(i);
+        let values = a.view().row(i).iter().chain(scale).chain(fsum).map(|x| x.to_bits());
+        let codes = q.iter().map(|&q| q as u32).chain(isum.iter().map(|&s| s as u32));
+        values.chain(codes).collect()
+    };
+    (0..a.rows()).map(row).collect()
+}
+
+/// Shapes with ends of every kind, and some that are worth the team.
+const COLS: [usize; 12] = [1, 2, 7, 15, 16, 17, 31, 33, 65, 576, 1000, 3000];
+
+/// `op` on rows `range` of fixed inputs must give the bits of the scalar tier on one thread, on
+/// every tier, with 1 to 3 threads, in a batch and row by row.
+fn check(rows: usize, op: impl Fn(&Ctx, std::ops::Range<usize>) -> Bits) -> Bits {
+    let scalar = ctx(1, TIERS.last().expect("a tier"));
+    let want = op(&scalar, 0..rows);
+    for tier in TIERS.iter().filter(|t| (t.usable)()) {
+        for threads in 1..=3 {
+            let ctx = ctx(threads, tier);
+            assert!(op(&ctx, 0..rows) == want, "{}, {threads} threads", tier.name);
+            for i in (0..rows).step_by(3) {
+                assert!(op(&ctx, i..i + 1)[0] == want[i], "{}, row {i} alone", tier.name);
+            }
+        }
+    }
+    want
+}
+
+fn near(got: &Bits, want: impl Fn(usize, usize) -> f64, tolerance: f64) {
+    for (i, row) in got.iter().enumerate() {
+        for (j, &x) in row.iter().enumerate() {
+            let (x, want) = (f64::from(f32::from_bits(x)), want(i, j));
+            assert!((x - want).abs() <= tolerance * (1.0 + want.abs()), "[{i}, {j}]: {x}, {want}");
+        }
+    }
+}
+
+#[test]
+fn norms() {
+    for cols in COLS {
+        let mut random = Random(cols as u64);
+        let x = random.mat(11, cols);
+        let (weight, bias) = (random.vec(cols), random.vec(cols));
+        for kind in [NormKind::Rms, NormKind::Layer] {
+            for (weight, bias) in
+                [(None, None), (Some(&weight), None), (Some(&weight), Some(&bias))]
+            {
+                let n = Norm {
+                    kind,
+                    eps: 1e-5,
+                    weight: weight.map(|w| &w[..]),
+                    bias: bias.map(|b| &b[..]),
+                };
+                let run = |ctx: &Ctx, rows: std::ops::Range<usize>, q8| {
+                    let mut out = Act::new(11, cols);
+                    norm(ctx, Some(&n), &copy(&x, rows), &mut out, q8);
+                    out
+                };
+                check(11, |ctx, rows| act_bits(&run(ctx, rows, true)));
+                let y = check(11, |ctx, rows| bits(run(ctx, rows, false).f32_mut()));
+                near(
+                    &y,
+                    |i, j| {
+                        let row = x.row(i).iter().map(|&x| f64::from(x));
+                        let mean = match kind {
+                            NormKind::Rms => 0.0,
+                            NormKind::Layer => row.clone().sum::<f64>() / cols as f64,
+                        };
+                        let square = row.map(|x| (x - mean).powi(2)).sum::<f64>() / cols as f64;
+                        let y = (f64::from(x.row(i)[j]) - mean) / (square + 1e-5).sqrt();
+                        let (w, b) = (weight.map_or(1.0, |w| w[j]), bias.map_or(0.0, |b| b[j]));
+                        y * f64::from(w) + f64::from(b)
+                    },
+                    3e-6,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn quantisation() {
+    for cols in COLS {
+        let mut x = Random(cols as u64).mat(11, cols);
+        x.row_mut(3).fill(0.0);
+        x.row_mut(4).iter_mut().for_each(|x| *x *= 1e-30);
+        x.row_mut(5).iter_mut().for_each(|x| *x *= 1e-37);
+        let run = |ctx: &Ctx, rows| {
+            let mut out = Act::new(11, cols);
+            norm(ctx, None, &copy(&x, rows), &mut out, false);
+            quantise(ctx, &mut out);
+            out
+        };
+        check(11, |ctx, rows| act_bits(&run(ctx, rows)));
+        let a = run(&ctx(1, Kernels::best()), 0..11);
+        for i in 0..11 {
+            let (q, scale, isum, fsum) = a.quantised(i);
+            for (b, x) in x.row(i).chunks(32).enumerate() {
+                let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
+                let largest = if i == 5 { 0.0 } else { largest };
+                assert_eq!(scale[b], largest / 127.0);
+                let code = |x: &f32| (x * (127.0 / largest)).round_ties_even() as i8;
+                let mut codes: Vec<i8> =
+                    x.iter().map(|x| if largest == 0.0 { 0 } else { code(x) }).collect();
+                codes.resize(32, 0);
+                assert_eq!(q[b * 32..(b + 1) * 32], codes);
+                let sum = |q: &[i8]| q.iter().map(|&q| i16::from(q)).sum::<i16>();
+                let sums = [sum(&codes[..16]), sum(&codes[16..])];
+                assert_eq!(isum[2 * b..2 * b + 2], sums);
+                assert_eq!(fsum[b], scale[b] * f32::from(sums[0] + sums[1]));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_is_not_hidden() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for at in [0, 5, 31, 40] {
+            let mut x = Random(1).mat(1, 41);
+            x.data_mut()[at] = bad;
+            let mut out = Act::new(1, 41);
+            norm(&ctx(1, Kernels::best()), None, &x, &mut out, true);
+            let (_, scale, _, fsum) = out.quantised(0);
+            assert!(scale[at / 32].is_nan() && fsum[at / 32].is_nan());
+            assert!(!scale[1 - at / 32].is_nan());
+        }
+    }
+}
+
+#[test]
+fn gated_units() {
+    for cols in COLS {
+        let mut random = Random(cols as u64);
+        let (gate, up) = (random.mat(7, cols), random.mat(7, cols));
+        for act in [Glu::Silu, Glu::GeluTanh, Glu::Gelu, Glu::Relu2] {
+            for with_up in [false, true] {
+                let run = |ctx: &Ctx, rows: std::ops::Range<usize>, q8| {
+                    let up = with_up.then(|| copy(&up, rows.clone()));
+                    let mut out = Act::new(7, cols);
+                    glu(ctx, act, &copy(&gate, rows), up.as_ref(), &mut out, q8);
+                    out
+                };
+                check(7, |ctx, rows| act_bits(&run(ctx, rows, true)));
+                let y = check(7, |ctx, rows| bits(run(ctx, rows, false).f32_mut()));
+                near(
+                    &y,
+                    |i, j| {
+                        let x = f64::from(gate.row(i)[j]);
+                        let y = match act {
+                            Glu::Silu => x / (1.0 + (-x).exp()),
+                            Glu::GeluTanh => {
+                                let u = (2.0 / std::f64::consts::PI).sqrt()
+                                    * (x + 0.044715 * x.powi(3));
+                                0.5 * x * (1.0 + u.tanh())
+                            }
+                            Glu::Gelu => 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())),
+                            Glu::Relu2 => x.max(0.0).powi(2),
+                        };
+                        if with_up { y * f64::from(up.row(i)[j]) } else { y }
+                    },
+                    1e-6,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn residuals() {
+    for cols in COLS {
+        let mut random = Random(cols as u64);
+        let (x, y, weight) = (random.mat(11, cols), random.mat(11, cols), random.vec(cols));
+        let post = Norm { kind: NormKind::Rms, eps: 1e-6, weight: Some(&weight), bias: None };
+        for post in [None, Some(post)] {
+            let how = Residual { post, scale: 0.37 };
+            let sum = check(11, |ctx, rows| {
+                let (mut y, mut x) = (copy(&y, rows.clone()), copy(&x, rows));
+                residual(ctx, &how, &mut y, &mut x);
+                bits(&x)
+            });
+            let want = |i, j| f64::from(x.row(i)[j]) + 0.37 * f64::from(y.row(i)[j]);
+            if post.is_none() {
+                near(&sum, want, 1e-6);
+            }
+        }
+    }
+}
+
+#[test]
+fn rotations() {
+    for (head_dim, dim) in
+        [(2, 2), (24, 24), (64, 64), (80, 32), (96, 96), (128, 128), (256, 64), (6, 4)]
+    {
+        let mut random = Random(head_dim as u64);
+        let (x, angles) = (random.mat(11, 3 * head_dim), random.mat(11, dim / 2));
+        let mut table = Mat::new(11, dim);
+        for i in 0..11 {
+            for (j, a) in angles.row(i).iter().enumerate() {
+                table.row_mut(i)[j] = a.cos();
+                table.row_mut(i)[dim / 2 + j] = a.sin();
+            }
+        }
+        let weight = random.vec(3 * head_dim);
+        let norm =
+            |weight| Norm { kind: NormKind::Rms, eps: 1e-6, weight: Some(weight), bias: None };
+        let norms = [
+            None,
+            Some(HeadNorm::PerHead(norm(&weight[..head_dim]))),
+            Some(HeadNorm::Whole(norm(&weight))),
+        ];
+        for layout in [RopeLayout::Halves, RopeLayout::Pairs] {
+            for norm in norms {
+                let y = check(11, |ctx, rows| {
+                    let (mut x, table) = (copy(&x, rows.clone()), copy(&table, rows));
+                    rotate(ctx, &Rotate { head_dim, norm, rope: Some((layout, &table)) }, &mut x);
+                    bits(&x)
+                });
+                if norm.is_some() {
+                    continue;
+                }
+                near(
+                    &y,
+                    |i, j| {
+                        let (head, j) = (j / head_dim * head_dim, j % head_dim);
+                        let at = |j: usize| f64::from(x.row(i)[head + j]);
+                        if j >= dim {
+                            return at(j);
+                        }
+                        let (pair, second, other) = match layout {
+                            RopeLayout::Halves => {
+                                (j % (dim / 2), j >= dim / 2, (j + dim / 2) % dim)
+                            }
+                            RopeLayout::Pairs => (j / 2, j % 2 == 1, j ^ 1),
+                        };
+                        let (sin, cos) = f64::from(angles.row(i)[pair]).sin_cos();
+                        at(j) * cos + if second { at(other) * sin } else { -at(other) * sin }
+                    },
+                    1e-6,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn soft_caps() {
+    for cols in COLS {
+        let x = Random(cols as u64).mat(7, cols);
+        let y = check(7, |ctx, rows| {
+            let mut x = copy(&x, rows);
+            softcap(ctx, 1.7, &mut x);
+            bits(&x)
+        });
+        near(&y, |i, j| 1.7 * (f64::from(x.row(i)[j]) / 1.7).tanh(), 1e-6);
+    }
+}
