@@ -201,3 +201,20 @@ impl<'de> Deserialize<'de> for Header {
         from.deserialize_map(Names)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit itself passes, a byte more does not, and the message tells both numbers.
+    #[test]
+    fn s5_header_limit() {
+        let bytes = |length: usize| {
+            let header = format!("{{{}}}", " ".repeat(length - 2));
+            Bytes::Owned([&(length as u64).to_le_bytes(), header.as_bytes()].concat())
+        };
+        assert!(Safetensors::over(bytes(1000), 1000).is_ok());
+        let error = Safetensors::over(bytes(1001), 1000).unwrap_err().to_string();
+        assert!(error.contains("1001") && error.contains("1000"), "{error}");
+    }
+}

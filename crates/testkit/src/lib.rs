@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod gguf;
+pub mod gguf_builder;
 pub mod golden;
 pub mod safetensors;
 pub mod shared;

@@ -230,7 +230,7 @@ impl Planned {
             return Err(Cause::Overflow { tensor: name, shape });
         };
         if end > size as u64 {
-            let what = format!("the tensor '{name}'");
+            let what = format!("the tensor '{name}' of shape {shape:?}");
             return Err(Cause::Truncated { what, end, size: size as u64 });
         }
         // All fit in usize: the shape's product is at most the file's length times a block's elements.

@@ -207,3 +207,44 @@ pub fn retired(id: u32) -> &'static str {
         _ => "unknown",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_one_line() {
+        use DType::*;
+        // A new type does not compile here until it is listed.
+        #[rustfmt::skip]
+        fn listed(dtype: DType) {
+            match dtype {
+                F32 | F16 | Bf16 | F64 | I8 | I16 | I32 | I64 | U8 | Bool | Q4_0 | Q4_1 | Q5_0 | Q5_1
+                | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | Q8_K | IQ1_S | IQ1_M | IQ2_XXS | IQ2_XS
+                | IQ2_S | IQ3_XXS | IQ3_S | IQ4_NL | IQ4_XS | TQ1_0 | TQ2_0 | MXFP4 | NVFP4 | Q1_0
+                | Q2_0 => {}
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        for f in FORMATS {
+            listed(f.dtype);
+            assert!(
+                seen.insert(f.dtype) && Format::of_name(f.name).is_some_and(|g| g.dtype == f.dtype)
+            );
+            assert!(
+                f.ggml.is_none_or(|id| Format::of_ggml(id).is_some_and(|g| g.dtype == f.dtype))
+            );
+        }
+        assert_eq!(seen.len(), 36);
+    }
+
+    #[test]
+    fn integers_are_no_weights() {
+        let error = dequantise(DType::I32, &[0; 4], &mut [0.0]).unwrap_err();
+        assert_eq!(error.to_string(), "type I32 stores no weights");
+        assert_eq!(
+            codes(DType::Q8_K, &[0; 292], 256, &mut Codes::default()),
+            Err(NotWeights("Q8_K"))
+        );
+    }
+}
