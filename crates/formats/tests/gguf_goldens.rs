@@ -72,3 +72,19 @@ fn configs_equal_hugging_face() {
     check("gemma2.bf16", &[]);
     check("gemma3_text.bf16", &[]);
 }
+
+#[test]
+fn real_files() {
+    let check = |file, tokens, layers| {
+        let Some(path) = rinfer_testkit::shared::model(file) else { return };
+        let gguf = Gguf::open(path).expect("a GGUF file");
+        let list = gguf.metadata().strs("tokenizer.ggml.tokens").expect("strings");
+        let list: Vec<_> = list.expect("tokens").collect();
+        assert_eq!(list.len(), tokens, "{file}");
+        let config = gguf.config().expect("a config");
+        assert_eq!(config["vocab_size"], tokens, "{file}");
+        assert_eq!(config["num_hidden_layers"], layers, "{file}");
+    };
+    check("smollm2-135m-instruct-q4_1.gguf", 49_152, 30);
+    check("gemma3-270m-q4_k_m.gguf", 262_144, 18);
+}

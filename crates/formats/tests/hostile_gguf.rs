@@ -82,7 +82,7 @@ fn wrong_types_name_key_found_and_expected() {
     check(m.u32("a.u64").unwrap_err(), &["u64 1099511627776"]);
     check(m.str("a.bool").unwrap_err(), &["bool true", "a string"]);
     check(m.bool("a.u8").unwrap_err(), &["u8 200", "a bool"]);
-    check(m.f32("general.architecture").unwrap_err(), &["is string", "a float"]);
+    check(m.f32("general.architecture").unwrap_err(), &["is string", "a finite float"]);
     check(m.u32s("ints").unwrap_err(), &["an array of 2 i32"]);
     check(m.strs("ints").unwrap_err(), &["an array of strings"]);
     check(m.f32s("nested").unwrap_err(), &["an array of 1 array"]);

@@ -25,6 +25,8 @@ const KEYS: &[(&str, &str)] = &[
     ("attn_logit_softcapping", "attn_logit_softcapping"),
     ("final_logit_softcapping", "final_logit_softcapping"),
     ("vocab_size", "vocab_size"),
+    ("expert_count", "num_local_experts"),
+    ("expert_used_count", "num_experts_per_tok"),
 ];
 
 /// Keys of the tokenizer, and what config.json calls them.
@@ -57,6 +59,8 @@ struct Architecture {
     gguf: &'static str,
     /// `model_type`.
     hf: &'static str,
+    /// `model_type` where there are experts, if that is another.
+    hf_experts: Option<&'static str>,
     /// The activation, under the key that Hugging Face reads.
     act: (&'static str, &'static str),
     /// Values of keys that the file does not state.
@@ -80,12 +84,13 @@ const GELU: (&str, &str) = ("hidden_activation", "gelu_pytorch_tanh");
 const PLAIN: Architecture = Architecture {
     gguf: "llama",
     hf: "llama",
+    hf_experts: None,
     act: SILU,
     unless_stated: &[],
     query_scalar_by_width: None,
 };
 const ARCHITECTURES: &[Architecture] = &[
-    PLAIN,
+    Architecture { hf_experts: Some("mixtral"), ..PLAIN },
     Architecture { gguf: "qwen2", hf: "qwen2", ..PLAIN },
     Architecture { gguf: "qwen3", hf: "qwen3", ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
@@ -99,6 +104,7 @@ const ARCHITECTURES: &[Architecture] = &[
             ("sliding_window", Count(4096)),
         ],
         query_scalar_by_width: Some(46),
+        ..PLAIN
     },
     Architecture {
         gguf: "gemma3",
@@ -109,6 +115,7 @@ const ARCHITECTURES: &[Architecture] = &[
             ("rope_local_base_freq", Float(10_000.0)),
         ],
         query_scalar_by_width: Some(62),
+        ..PLAIN
     },
 ];
 
@@ -117,7 +124,7 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     let name = gguf.architecture()?;
     let architecture = ARCHITECTURES.iter().find(|a| a.gguf == name);
     let mut config = Map::new();
-    config.insert("model_type".to_owned(), architecture.map_or(name, |a| a.hf).into());
+    config.insert("model_type".to_owned(), name.into());
     for (key, hf) in KEYS {
         translate(gguf, &format!("{name}.{key}"), hf, &mut config)?;
     }
@@ -171,14 +178,14 @@ fn number(value: Value) -> Option<Json> {
         Value::Unsigned(n) => Some(n.into()),
         Value::Signed(n) => Some(n.into()),
         Value::Bool(b) => Some(b.into()),
-        Value::Float(n) => decimal(n as f32),
+        Value::Float(n) => Some(n as f32).filter(|n| n.is_finite()).map(decimal),
         Value::Str(_) | Value::Array(_) => None,
     }
 }
 
 /// A finite f32 as the shortest decimal that gives it back: 0.00001, not 9.999999747378752e-6.
-fn decimal(n: f32) -> Option<Json> {
-    n.to_string().parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from)
+fn decimal(n: f32) -> Json {
+    n.to_string().parse::<f64>().unwrap_or(f64::from(n)).into()
 }
 
 /// The embedding's height; it may exceed the list of tokens by padding.
@@ -206,20 +213,30 @@ fn scaling(gguf: &Gguf, name: &str) -> Result<Option<Json>, Error> {
     };
     let factor = factor.unwrap_or(1.0);
     let mut scaling = Map::new();
-    scaling.insert("rope_type".to_owned(), kind.into());
     let mut put = |hf: &str, value: Option<Json>| {
         if let Some(value) = value {
             scaling.insert(hf.to_owned(), value);
         }
     };
-    put("factor", decimal(factor));
+    put("rope_type", Some(kind.into()));
+    put("factor", Some(decimal(factor)));
     let original = metadata.u32(&key("scaling.original_context_length"))?;
     put("original_max_position_embeddings", original.map(Json::from));
-    put("beta_fast", float("scaling.yarn_beta_fast")?.and_then(decimal));
-    put("beta_slow", float("scaling.yarn_beta_slow")?.and_then(decimal));
-    // llama.cpp multiplies YaRN's own factor by it, Hugging Face puts it in that one's place.
-    let own = if kind == "yarn" { 0.1 * factor.ln() + 1.0 } else { 1.0 };
-    put("attention_factor", float("scaling.attn_factor")?.and_then(|f| decimal(f * own)));
+    put("beta_fast", float("scaling.yarn_beta_fast")?.map(decimal));
+    put("beta_slow", float("scaling.yarn_beta_slow")?.map(decimal));
+    let given = (float("scaling.attn_factor")?, float("scaling.yarn_attn_factor")?);
+    if given != (None, None) {
+        // These multiply YaRN's own factor; Hugging Face's takes its place.
+        let own = if kind == "yarn" { 0.1 * libm::logf(factor.max(1.0)) + 1.0 } else { 1.0 };
+        let all = own * given.0.unwrap_or(1.0) * given.1.unwrap_or(1.0);
+        put("attention_factor", Some(decimal(all)));
+    }
+    // The share of extrapolation; below zero stands for the usual one.
+    let extrapolated = key("scaling.yarn_ext_factor");
+    metadata.typed(&extrapolated, "1", |v| match v {
+        Value::Float(n) => (n == 1.0 || n < 0.0).then_some(()),
+        _ => None,
+    })?;
     Ok(Some(Json::Object(scaling)))
 }
 
@@ -247,6 +264,9 @@ fn partial(rotated: u64, config: &mut Map<String, Json>) {
 
 impl Architecture {
     fn add(&self, config: &mut Map<String, Json>) {
+        let experts = config.get("num_local_experts").and_then(Json::as_u64).unwrap_or(0);
+        let model_type = self.hf_experts.filter(|_| experts > 0).unwrap_or(self.hf);
+        config.insert("model_type".to_owned(), model_type.into());
         config.insert(self.act.0.to_owned(), self.act.1.into());
         for (key, value) in self.unless_stated {
             let value = match *value {

@@ -3,10 +3,13 @@
 //! Opening reads the header, checks every extent in it and keeps positions; strings, arrays and
 //! tensors are then borrowed from the mapping. So a file with 250 000 tokens opens in milliseconds.
 mod cursor;
+mod index;
 mod keys;
 mod metadata;
+mod value;
 
-pub use metadata::{Array, Kind, Metadata, Strings, Value};
+pub use metadata::Metadata;
+pub use value::{Array, Kind, Strings, Value};
 
 use crate::error::{Cause, Error, Looks};
 use crate::limits;
@@ -14,7 +17,7 @@ use crate::map::Bytes;
 use crate::quant::{self, Format};
 use crate::tensor::{DType, Tensor, Weights};
 use cursor::Cursor;
-use metadata::Index;
+use index::Index;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
