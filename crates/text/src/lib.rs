@@ -1,2 +1,6 @@
 //! Text in and out: tokenizers, chat templates, and ids back to text.
 #![forbid(unsafe_code)]
+
+pub mod chat;
+pub mod stream;
+pub mod template;
