@@ -182,6 +182,8 @@ mod tests {
     fn control_tokens_over_the_borders_of_texts() {
         check(&["a <|en", "d|> b"], "", &["<|end|>", "|>"]);
         check(&["<|", "end", "|>"], "", &["<|end|>", "|>"]);
+        check(&["a <|", "b"], "end|>", &["<|end|>"]);
+        check(&["a", "s> b"], "<", &["<s>"]);
         check(&["1 <", "2 >"], " ", &[]);
         check(&["x|"], ">", &[]);
     }
