@@ -14,6 +14,7 @@ macro_rules! ymm {
         type F = __m256;
         type I = __m256i;
         type B = __m256i;
+        type Sum = __m256i;
 
         #[inline(always)]
         unsafe fn splat(x: f32) -> __m256 {
@@ -158,12 +159,16 @@ macro_rules! ymm {
             _mm256_or_si256(a, b)
         }
         #[inline(always)]
-        unsafe fn shr_b<const N: u32>(a: __m256i) -> __m256i {
-            Self::shr_i::<N>(a)
+        unsafe fn shr_b(a: __m256i, n: u32) -> __m256i {
+            _mm256_srl_epi32(a, _mm_cvtsi32_si128(n as i32))
         }
         #[inline(always)]
-        unsafe fn shl_b<const N: u32>(a: __m256i) -> __m256i {
-            Self::shl_i::<N>(a)
+        unsafe fn shl_b(a: __m256i, n: u32) -> __m256i {
+            _mm256_sll_epi32(a, _mm_cvtsi32_si128(n as i32))
+        }
+        #[inline(always)]
+        unsafe fn dot2(w: __m256i, x: i32) -> __m256i {
+            _mm256_madd_epi16(w, _mm256_set1_epi32(x))
         }
     };
 }
@@ -174,20 +179,35 @@ unsafe impl Isa for Avx2 {
     ymm!();
     const TILE: usize = 4;
     const WIDE: i32 = 0;
+    const NARROW: bool = true;
 
     #[inline(always)]
-    unsafe fn dot4(acc: __m256i, w: __m256i, x: i32) -> __m256i {
-        // A pair's sum is at most 2·127·127, so the 16-bit sums don't saturate.
-        let pairs = _mm256_maddubs_epi16(w, _mm256_set1_epi32(x));
-        _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+    unsafe fn open(_: __m256i) -> __m256i {
+        _mm256_setzero_si256()
     }
     #[inline(always)]
-    unsafe fn dot4_wide(acc: __m256i, w: __m256i, x: i32) -> __m256i {
-        // |q - 128| times x with the sign moved over: a pair's sum is at most 2·128·127.
+    unsafe fn dot4(sum: __m256i, w: __m256i, x: i32) -> __m256i {
+        _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, _mm256_set1_epi32(x)))
+    }
+    #[inline(always)]
+    unsafe fn dot4_wide(sum: __m256i, w: __m256i, x: i32) -> __m256i {
+        // |q - 128| times x with the sign moved over.
         let signed = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
         let moved = _mm256_sign_epi8(_mm256_set1_epi32(x), signed);
-        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(signed), moved);
-        _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        _mm256_add_epi16(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(signed), moved))
+    }
+    #[inline(always)]
+    unsafe fn close(sum: __m256i, acc: __m256i) -> __m256i {
+        _mm256_add_epi32(acc, _mm256_madd_epi16(sum, _mm256_set1_epi16(1)))
+    }
+    #[inline(always)]
+    unsafe fn close_scaled(sum: __m256i, scale: __m256i, acc: __m256i) -> __m256i {
+        _mm256_add_epi32(acc, _mm256_madd_epi16(sum, scale))
+    }
+    #[inline(always)]
+    unsafe fn scale(s: __m256i) -> __m256i {
+        // Both halves.
+        _mm256_or_si256(_mm256_slli_epi32::<16>(s), _mm256_and_si256(s, _mm256_set1_epi32(0xffff)))
     }
 }
 

@@ -12,9 +12,11 @@ unsafe impl Isa for Avx512 {
     const LANES: usize = 16;
     const TILE: usize = 8;
     const WIDE: i32 = 128;
+    const NARROW: bool = false;
     type F = __m512;
     type I = __m512i;
     type B = __m512i;
+    type Sum = __m512i;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> __m512 {
@@ -157,20 +159,41 @@ unsafe impl Isa for Avx512 {
         _mm512_or_si512(a, b)
     }
     #[inline(always)]
-    unsafe fn shr_b<const N: u32>(a: __m512i) -> __m512i {
-        _mm512_srli_epi32::<N>(a)
+    unsafe fn shr_b(a: __m512i, n: u32) -> __m512i {
+        _mm512_srl_epi32(a, _mm_cvtsi32_si128(n as i32))
     }
     #[inline(always)]
-    unsafe fn shl_b<const N: u32>(a: __m512i) -> __m512i {
-        _mm512_slli_epi32::<N>(a)
+    unsafe fn shl_b(a: __m512i, n: u32) -> __m512i {
+        _mm512_sll_epi32(a, _mm_cvtsi32_si128(n as i32))
+    }
+
+    #[inline(always)]
+    unsafe fn open(acc: __m512i) -> __m512i {
+        acc
     }
     #[inline(always)]
-    unsafe fn dot4(acc: __m512i, w: __m512i, x: i32) -> __m512i {
-        _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x))
+    unsafe fn dot4(sum: __m512i, w: __m512i, x: i32) -> __m512i {
+        _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(x))
     }
     #[inline(always)]
-    unsafe fn dot4_wide(acc: __m512i, w: __m512i, x: i32) -> __m512i {
-        Self::dot4(acc, w, x)
+    unsafe fn dot4_wide(sum: __m512i, w: __m512i, x: i32) -> __m512i {
+        Self::dot4(sum, w, x)
+    }
+    #[inline(always)]
+    unsafe fn close(sum: __m512i, _: __m512i) -> __m512i {
+        sum
+    }
+    #[inline(always)]
+    unsafe fn close_scaled(sum: __m512i, scale: __m512i, acc: __m512i) -> __m512i {
+        Self::add_i(acc, Self::mul_i(sum, scale))
+    }
+    #[inline(always)]
+    unsafe fn scale(s: __m512i) -> __m512i {
+        s
+    }
+    #[inline(always)]
+    unsafe fn dot2(w: __m512i, x: i32) -> __m512i {
+        _mm512_dpwssd_epi32(_mm512_setzero_si512(), w, _mm512_set1_epi32(x))
     }
 }
 

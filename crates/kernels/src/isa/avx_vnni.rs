@@ -13,14 +13,31 @@ unsafe impl Isa for AvxVnni {
     ymm!();
     const TILE: usize = 4;
     const WIDE: i32 = 128;
+    const NARROW: bool = false;
 
     #[inline(always)]
-    unsafe fn dot4(acc: __m256i, w: __m256i, x: i32) -> __m256i {
-        _mm256_dpbusd_avx_epi32(acc, w, _mm256_set1_epi32(x))
+    unsafe fn open(acc: __m256i) -> __m256i {
+        acc
     }
     #[inline(always)]
-    unsafe fn dot4_wide(acc: __m256i, w: __m256i, x: i32) -> __m256i {
-        Self::dot4(acc, w, x)
+    unsafe fn dot4(sum: __m256i, w: __m256i, x: i32) -> __m256i {
+        _mm256_dpbusd_avx_epi32(sum, w, _mm256_set1_epi32(x))
+    }
+    #[inline(always)]
+    unsafe fn dot4_wide(sum: __m256i, w: __m256i, x: i32) -> __m256i {
+        Self::dot4(sum, w, x)
+    }
+    #[inline(always)]
+    unsafe fn close(sum: __m256i, _: __m256i) -> __m256i {
+        sum
+    }
+    #[inline(always)]
+    unsafe fn close_scaled(sum: __m256i, scale: __m256i, acc: __m256i) -> __m256i {
+        Self::add_i(acc, Self::mul_i(sum, scale))
+    }
+    #[inline(always)]
+    unsafe fn scale(s: __m256i) -> __m256i {
+        s
     }
 }
 

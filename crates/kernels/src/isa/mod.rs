@@ -40,12 +40,16 @@ pub(crate) unsafe trait Isa: Copy {
     /// they are, 0 where it takes 128 off itself. A caller that wants `Σ (q - 128)·x` starts its
     /// accumulator at `-WIDE·Σx`.
     const WIDE: i32;
+    /// Whether a run of dots is summed in 16 bits, which bounds its length: see [`run`].
+    const NARROW: bool;
     /// f32 lanes.
     type F: Copy;
     /// i32 lanes.
     type I: Copy;
     /// 4 bytes to each lane.
     type B: Copy;
+    /// A run of dots being summed.
+    type Sum: Copy;
 
     unsafe fn splat(x: f32) -> Self::F;
     unsafe fn load(p: *const f32) -> Self::F;
@@ -99,15 +103,41 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn splat_b(x: u8) -> Self::B;
     unsafe fn and_b(a: Self::B, b: Self::B) -> Self::B;
     unsafe fn or_b(a: Self::B, b: Self::B) -> Self::B;
-    /// Shifts 32-bit lanes right, so bits of the byte above come in: mask after it.
-    unsafe fn shr_b<const N: u32>(a: Self::B) -> Self::B;
+    /// Shifts 32-bit lanes right, so bits of the byte above come in: mask after it. Constant `n`s
+    /// become immediates.
+    unsafe fn shr_b(a: Self::B, n: u32) -> Self::B;
     /// Shifts 32-bit lanes left: mask after it.
-    unsafe fn shl_b<const N: u32>(a: Self::B) -> Self::B;
-    /// `acc + Σ w[i]·x[i]` over each lane's 4 bytes: codes `w` below 128, `x` the four signed
-    /// bytes (not -128) of one 32-bit word, the same for every lane. Exact.
-    unsafe fn dot4(acc: Self::I, w: Self::B, x: i32) -> Self::I;
-    /// As `dot4` for codes up to 255; see [`Isa::WIDE`]. Exact.
-    unsafe fn dot4_wide(acc: Self::I, w: Self::B, x: i32) -> Self::I;
+    unsafe fn shl_b(a: Self::B, n: u32) -> Self::B;
+
+    /// Starts a run of dots that adds to `acc`.
+    unsafe fn open(acc: Self::I) -> Self::Sum;
+    /// Adds `Σ w[i]·x[i]` over each lane's 4 bytes: codes `w` below 128, `x` the four signed bytes
+    /// (not -128) of one 32-bit word, the same for every lane. At most [`run`] times in a run, and
+    /// then exact.
+    unsafe fn dot4(sum: Self::Sum, w: Self::B, x: i32) -> Self::Sum;
+    /// As `dot4` for codes up to 255; see [`Isa::WIDE`].
+    unsafe fn dot4_wide(sum: Self::Sum, w: Self::B, x: i32) -> Self::Sum;
+    /// `acc` plus the dots of the run that `open(acc)` started.
+    unsafe fn close(sum: Self::Sum, acc: Self::I) -> Self::I;
+    /// `acc` plus `scale` times the dots of the run that `open(0)` started; `scale` by
+    /// [`Isa::scale`].
+    unsafe fn close_scaled(sum: Self::Sum, scale: Self::I, acc: Self::I) -> Self::I;
+    /// Brings 16-bit scales to the form that `close_scaled` takes.
+    unsafe fn scale(s: Self::I) -> Self::I;
+    /// `w.low·x.low + w.high·x.high`, the signed 16-bit halves of each lane with those of `x`.
+    unsafe fn dot2(w: Self::I, x: i32) -> Self::I;
+}
+
+/// How many dots of `bits`-bit codes a run may sum: 16-bit sums of pairs, each at most
+/// `2·127·(2^bits - 1)` (8-bit codes: `2·127·128`), must stay below 2^15. 8 is a block of 32.
+pub(crate) const fn run<S: Isa>(bits: usize) -> usize {
+    match bits {
+        _ if !S::NARROW => 8,
+        0..=4 => 8,
+        5 => 4,
+        6 => 2,
+        _ => 1,
+    }
 }
 
 /// Declares one tier's table: every generic algorithm instantiated for a token in a leaf function

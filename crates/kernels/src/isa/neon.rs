@@ -13,9 +13,11 @@ unsafe impl Isa for Neon {
     const LANES: usize = 4;
     const TILE: usize = 8;
     const WIDE: i32 = 0;
+    const NARROW: bool = false;
     type F = float32x4_t;
     type I = int32x4_t;
     type B = uint8x16_t;
+    type Sum = int32x4_t;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> float32x4_t {
@@ -173,22 +175,44 @@ unsafe impl Isa for Neon {
         vorrq_u8(a, b)
     }
     #[inline(always)]
-    unsafe fn shr_b<const N: u32>(a: uint8x16_t) -> uint8x16_t {
-        vreinterpretq_u8_s32(Self::shr_i::<N>(vreinterpretq_s32_u8(a)))
+    unsafe fn shr_b(a: uint8x16_t, n: u32) -> uint8x16_t {
+        vreinterpretq_u8_u32(vshlq_u32(vreinterpretq_u32_u8(a), vdupq_n_s32(-(n as i32))))
     }
     #[inline(always)]
-    unsafe fn shl_b<const N: u32>(a: uint8x16_t) -> uint8x16_t {
-        vreinterpretq_u8_s32(Self::shl_i::<N>(vreinterpretq_s32_u8(a)))
+    unsafe fn shl_b(a: uint8x16_t, n: u32) -> uint8x16_t {
+        vreinterpretq_u8_u32(vshlq_u32(vreinterpretq_u32_u8(a), vdupq_n_s32(n as i32)))
     }
+
     #[inline(always)]
-    unsafe fn dot4(mut acc: int32x4_t, w: uint8x16_t, x: i32) -> int32x4_t {
-        asm!("sdot {acc:v}.4s, {w:v}.16b, {x:v}.16b", acc = inout(vreg) acc, w = in(vreg) w,
-            x = in(vreg) vdupq_n_s32(x), options(pure, nomem, nostack, preserves_flags));
+    unsafe fn open(acc: int32x4_t) -> int32x4_t {
         acc
     }
     #[inline(always)]
-    unsafe fn dot4_wide(acc: int32x4_t, w: uint8x16_t, x: i32) -> int32x4_t {
-        Self::dot4(acc, veorq_u8(w, vdupq_n_u8(128)), x)
+    unsafe fn dot4(mut sum: int32x4_t, w: uint8x16_t, x: i32) -> int32x4_t {
+        asm!("sdot {sum:v}.4s, {w:v}.16b, {x:v}.16b", sum = inout(vreg) sum, w = in(vreg) w,
+            x = in(vreg) vdupq_n_s32(x), options(pure, nomem, nostack, preserves_flags));
+        sum
+    }
+    #[inline(always)]
+    unsafe fn dot4_wide(sum: int32x4_t, w: uint8x16_t, x: i32) -> int32x4_t {
+        Self::dot4(sum, veorq_u8(w, vdupq_n_u8(128)), x)
+    }
+    #[inline(always)]
+    unsafe fn close(sum: int32x4_t, _: int32x4_t) -> int32x4_t {
+        sum
+    }
+    #[inline(always)]
+    unsafe fn close_scaled(sum: int32x4_t, scale: int32x4_t, acc: int32x4_t) -> int32x4_t {
+        vmlaq_s32(acc, sum, scale)
+    }
+    #[inline(always)]
+    unsafe fn scale(s: int32x4_t) -> int32x4_t {
+        s
+    }
+    #[inline(always)]
+    unsafe fn dot2(w: int32x4_t, x: i32) -> int32x4_t {
+        let (w, x) = (vreinterpretq_s16_s32(w), vreinterpretq_s16_s32(vdupq_n_s32(x)));
+        vpaddq_s32(vmull_s16(vget_low_s16(w), vget_low_s16(x)), vmull_high_s16(w, x))
     }
 }
 

@@ -39,9 +39,11 @@ unsafe impl Isa for Scalar {
     const LANES: usize = N;
     const TILE: usize = 4;
     const WIDE: i32 = 0;
+    const NARROW: bool = false;
     type F = [f32; N];
     type I = [i32; N];
     type B = [[u8; 4]; N];
+    type Sum = [i32; N];
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::F {
@@ -180,20 +182,41 @@ unsafe impl Isa for Scalar {
         both(a, b, |a, b| (u32::from_le_bytes(a) | u32::from_le_bytes(b)).to_le_bytes())
     }
     #[inline(always)]
-    unsafe fn shr_b<const S: u32>(a: Self::B) -> Self::B {
-        each(a, |a| (u32::from_le_bytes(a) >> S).to_le_bytes())
+    unsafe fn shr_b(a: Self::B, n: u32) -> Self::B {
+        each(a, |a| (u32::from_le_bytes(a) >> n).to_le_bytes())
     }
     #[inline(always)]
-    unsafe fn shl_b<const S: u32>(a: Self::B) -> Self::B {
-        each(a, |a| (u32::from_le_bytes(a) << S).to_le_bytes())
+    unsafe fn shl_b(a: Self::B, n: u32) -> Self::B {
+        each(a, |a| (u32::from_le_bytes(a) << n).to_le_bytes())
+    }
+
+    #[inline(always)]
+    unsafe fn open(acc: Self::I) -> Self::Sum {
+        acc
     }
     #[inline(always)]
-    unsafe fn dot4(acc: Self::I, w: Self::B, x: i32) -> Self::I {
-        dot(acc, w, x, 0)
+    unsafe fn dot4(sum: Self::Sum, w: Self::B, x: i32) -> Self::Sum {
+        dot(sum, w, x, 0)
     }
     #[inline(always)]
-    unsafe fn dot4_wide(acc: Self::I, w: Self::B, x: i32) -> Self::I {
-        dot(acc, w, x, 128)
+    unsafe fn dot4_wide(sum: Self::Sum, w: Self::B, x: i32) -> Self::Sum {
+        dot(sum, w, x, 128)
+    }
+    #[inline(always)]
+    unsafe fn close(sum: Self::Sum, _: Self::I) -> Self::I {
+        sum
+    }
+    #[inline(always)]
+    unsafe fn close_scaled(sum: Self::Sum, scale: Self::I, acc: Self::I) -> Self::I {
+        std::array::from_fn(|i| acc[i] + scale[i] * sum[i])
+    }
+    #[inline(always)]
+    unsafe fn scale(s: Self::I) -> Self::I {
+        s
+    }
+    #[inline(always)]
+    unsafe fn dot2(w: Self::I, x: i32) -> Self::I {
+        each(w, |w| i32::from(w as i16) * i32::from(x as i16) + (w >> 16) * (x >> 16))
     }
 }
 

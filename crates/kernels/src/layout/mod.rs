@@ -1,10 +1,17 @@
 //! Packed weights: how a matrix lies in memory for the kernels, the same bytes on every tier.
 //!
 //! Rows (outputs) are grouped in panels of 16, the last one padded with zero rows. Within a panel
-//! the 16 rows are interleaved so that a SIMD lane is a row, 4 inputs to a 32-bit lane for the
-//! integer layouts: byte `64·g + 4·r + i` of a group is input `4g + i` of row `r`. Each file
-//! defines one layout: its bytes, `pack`, `unpack`, and so the meaning of the numbers.
+//! the 16 rows are interleaved so that a SIMD lane is a row. A panel is two regions, each padded to
+//! 64 bytes: the blocks' scales ([`scales`]), then their codes, 4 inputs to a 32-bit lane
+//! ([`codes`]); a float panel has elements only ([`float`]). A weight takes as many bits as in the
+//! format that it comes from.
+mod codes;
+mod float;
+mod scales;
+
 use crate::mat::Aligned;
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Rows to a panel.
@@ -77,8 +84,49 @@ impl Layout {
             _ => Reads::Q8,
         }
     }
+    /// Bits to an element's code, scales not counted.
+    pub(crate) const fn bits(self) -> usize {
+        match self {
+            Layout::F32 => 32,
+            Layout::F16 | Layout::Bf16 => 16,
+            Layout::W8 | Layout::W8F => 8,
+            Layout::W6K => 6,
+            Layout::W5 | Layout::W5M | Layout::W5K => 5,
+            Layout::W4 | Layout::W4M | Layout::W4K => 4,
+            Layout::W2K => 2,
+        }
+    }
+    /// Bytes of scales that a panel has to a block.
+    pub(crate) const fn head(self) -> usize {
+        match self {
+            Layout::F32 | Layout::F16 | Layout::Bf16 => 0,
+            Layout::W8 | Layout::W4 | Layout::W5 => 32,
+            Layout::W8F | Layout::W4M | Layout::W5M => 64,
+            Layout::W4K | Layout::W5K => 256,
+            Layout::W2K => 320,
+            Layout::W6K => 288,
+        }
+    }
+    /// What a code is biased by.
+    pub(crate) const fn offset(self) -> i32 {
+        match self {
+            Layout::W8 | Layout::W8F => 128,
+            Layout::W4 => 8,
+            Layout::W5 => 16,
+            Layout::W6K => 32,
+            _ => 0,
+        }
+    }
+    /// Inputs that share a scale; 1 for floats.
+    const fn sub(self) -> usize {
+        match self {
+            Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
+            Layout::W2K | Layout::W6K => 16,
+            _ => 32,
+        }
+    }
     /// Inputs to a block: a row's length must be a multiple of it.
-    pub fn block(self) -> usize {
+    pub const fn block(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
             Layout::W8 | Layout::W8F | Layout::W4 | Layout::W4M | Layout::W5 | Layout::W5M => 32,
@@ -110,6 +158,48 @@ pub struct RowCodes {
     pub half: Vec<u16>,
 }
 
+impl RowCodes {
+    /// Empties all fields.
+    fn clear(&mut self) {
+        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
+        [q, s, t].into_iter().for_each(Vec::clear);
+        [d, m, half].into_iter().for_each(Vec::clear);
+        [scale, f32].into_iter().for_each(Vec::clear);
+    }
+    /// A row of zeros.
+    fn zero(&mut self, layout: Layout, cols: usize) {
+        let [q, d, m, s, t, scale, f32, half] = lengths(layout, cols);
+        self.clear();
+        self.q.resize(q, 0);
+        self.d.resize(d, 0);
+        self.m.resize(m, 0);
+        self.s.resize(s, 0);
+        self.t.resize(t, 0);
+        self.scale.resize(scale, 0.0);
+        self.f32.resize(f32, 0.0);
+        self.half.resize(half, 0);
+    }
+    /// Elements of each field, in order.
+    fn lengths(&self) -> [usize; 8] {
+        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
+        [q.len(), d.len(), m.len(), s.len(), t.len(), scale.len(), f32.len(), half.len()]
+    }
+}
+
+/// Elements that each field of a row's codes has, in their order.
+fn lengths(layout: Layout, cols: usize) -> [usize; 8] {
+    let (blocks, subs) = (cols / layout.block(), cols / layout.sub());
+    let minimum = |layout| matches!(layout, Layout::W4M | Layout::W5M);
+    match layout {
+        Layout::F32 => [0, 0, 0, 0, 0, 0, cols, 0],
+        Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, cols],
+        Layout::W8F => [cols, 0, 0, 0, 0, blocks, 0, 0],
+        Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0],
+        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0],
+        _ => [cols, blocks, if minimum(layout) { blocks } else { 0 }, 0, 0, 0, 0, 0],
+    }
+}
+
 /// A packed matrix `[rows, cols]`.
 #[derive(Clone)]
 pub struct Packed {
@@ -120,8 +210,8 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs `rows` rows of `cols` inputs; `row(i, &mut codes)` yields row `i`. Panels are packed
-    /// side by side on the team.
+    /// Packs `rows` rows of `cols` inputs; `row(i, &mut codes)` fills empty fields with row `i`.
+    /// Panels are packed side by side on the team.
     ///
     /// # Panics
     /// If `cols` is no multiple of the layout's block, or a row's codes have the wrong lengths.
@@ -132,8 +222,28 @@ impl Packed {
         cols: usize,
         row: impl Fn(usize, &mut RowCodes) + Sync,
     ) -> Packed {
-        let _ = (team, layout, rows, cols, row);
-        todo!()
+        assert!(cols.is_multiple_of(layout.block()), "{layout:?} of {cols} inputs");
+        let mut data = Aligned::zeroed(Packed::size(layout, rows, cols));
+        let panels = Panels::new(data.bytes_mut(), panel_bytes(layout, cols));
+        team.run(|worker| {
+            let codes = RefCell::new(std::array::from_fn(|_| RowCodes::default()));
+            worker.phase(rows.div_ceil(PANEL), |p| {
+                let codes: &mut [RowCodes; PANEL] = &mut codes.borrow_mut();
+                for (r, codes) in codes.iter_mut().enumerate() {
+                    match PANEL * p + r {
+                        i if i < rows => {
+                            codes.clear();
+                            row(i, codes);
+                        }
+                        _ => codes.zero(layout, cols),
+                    }
+                    assert_eq!(codes.lengths(), lengths(layout, cols), "{layout:?} of {cols}");
+                }
+                // SAFETY: a phase hands out each panel's number once.
+                put_panel(layout, cols, codes, unsafe { panels.get(p) });
+            });
+        });
+        Packed { layout, rows, cols, data: Arc::new(data) }
     }
     /// Over bytes that a bundle holds.
     ///
@@ -151,10 +261,9 @@ impl Packed {
         }
         Ok(Packed { layout, rows, cols, data })
     }
-    /// Bytes that `[rows, cols]` takes.
+    /// Bytes that `[rows, cols]` takes; `usize::MAX` if that overflows.
     pub fn size(layout: Layout, rows: usize, cols: usize) -> usize {
-        let _ = (layout, rows, cols);
-        todo!()
+        rows.div_ceil(PANEL).saturating_mul(panel_bytes(layout, cols))
     }
     /// How it lies in memory.
     pub fn layout(&self) -> Layout {
@@ -168,13 +277,98 @@ impl Packed {
     pub fn cols(&self) -> usize {
         self.cols
     }
+    /// Panels of 16 outputs.
+    pub fn panels(&self) -> usize {
+        self.rows.div_ceil(PANEL)
+    }
     /// The packed bytes.
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
+    /// Panel `p`: its scales, its codes.
+    pub(crate) fn panel(&self, p: usize) -> (&[u8], &[u8]) {
+        let bytes = panel_bytes(self.layout, self.cols);
+        self.bytes()[p * bytes..][..bytes].split_at(head_bytes(self.layout, self.cols))
+    }
     /// Row `i` as f32, by the formula at [`Layout`], products and differences rounded one by one.
+    ///
+    /// # Panics
+    /// If there is no row `i`, or `out` is not `cols` long.
     pub fn row(&self, i: usize, out: &mut [f32]) {
-        let _ = (i, out);
-        todo!()
+        assert!(i < self.rows && out.len() == self.cols, "row {i} of {}", self.rows);
+        let (layout, r) = (self.layout, i % PANEL);
+        let (heads, codes) = self.panel(i / PANEL);
+        if layout.reads() == Reads::F32 {
+            return float::get(layout, codes, r, out);
+        }
+        let vectors = codes.chunks_exact(64 * layout.bits());
+        for (k, (out, vectors)) in out.chunks_exact_mut(32).zip(vectors).enumerate() {
+            let (block, within) = (32 * k / layout.block(), 32 * k % layout.block());
+            let head = scales::Head::new(layout, &heads[block * layout.head()..], r);
+            let q = codes::get(layout.bits(), vectors, r);
+            let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
+            for (j, (out, q)) in subs.enumerate() {
+                let (scale, min) = head.affine(within / layout.sub() + j);
+                for (out, &q) in out.iter_mut().zip(q) {
+                    *out = scale * (i32::from(q) - layout.offset()) as f32 - min;
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of a panel's scales, padded.
+fn head_bytes(layout: Layout, cols: usize) -> usize {
+    padded((cols / layout.block()).saturating_mul(layout.head()))
+}
+
+/// Bytes of a panel.
+fn panel_bytes(layout: Layout, cols: usize) -> usize {
+    let codes = padded(cols.saturating_mul(PANEL / 8 * layout.bits()));
+    head_bytes(layout, cols).saturating_add(codes)
+}
+
+fn padded(bytes: usize) -> usize {
+    bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX)
+}
+
+fn put_panel(layout: Layout, cols: usize, rows: &[RowCodes; PANEL], panel: &mut [u8]) {
+    let (heads, codes) = panel.split_at_mut(head_bytes(layout, cols));
+    if layout.reads() == Reads::F32 {
+        return float::put(layout, rows, codes);
+    }
+    for (b, head) in heads.chunks_exact_mut(layout.head()).take(cols / layout.block()).enumerate() {
+        scales::put(layout, rows, b, head);
+    }
+    for (k, out) in codes.chunks_exact_mut(64 * layout.bits()).enumerate() {
+        let words = std::array::from_fn(|r| codes::words(&rows[r].q.as_chunks().0[k]));
+        codes::put(layout.bits(), &words, out);
+    }
+}
+
+/// Panels of one buffer, lent to tasks that each write their own.
+struct Panels<'a> {
+    data: *mut u8,
+    count: usize,
+    bytes: usize,
+    lent: PhantomData<&'a mut [u8]>,
+}
+// SAFETY: it is a borrow of bytes; writing through it is unsafe and demands disjointness.
+unsafe impl Sync for Panels<'_> {}
+
+impl<'a> Panels<'a> {
+    fn new(data: &'a mut [u8], bytes: usize) -> Panels<'a> {
+        let count = data.len().checked_div(bytes).unwrap_or(0);
+        Panels { data: data.as_mut_ptr(), count, bytes, lent: PhantomData }
+    }
+    /// Panel `p`.
+    ///
+    /// # Safety
+    /// Nobody else holds it.
+    #[expect(clippy::mut_from_ref, reason = "the caller promises disjointness")]
+    unsafe fn get(&self, p: usize) -> &mut [u8] {
+        assert!(p < self.count, "panel {p} of {}", self.count);
+        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(p * self.bytes), self.bytes) }
     }
 }

@@ -1,0 +1,78 @@
+//! Layouts with one scale per 32: W8, W8F, W4, W4M, W5, W5M.
+use super::codes::dots;
+use super::tile::{Input, Kernel, Panel, panels};
+use crate::isa::Isa;
+use crate::layout::Layout;
+use crate::mat::MatmulTask;
+use std::ops::Range;
+
+/// One of these layouts, by its number.
+struct Block<const LAYOUT: usize>;
+
+macro_rules! block_layouts {
+    ($($name:ident $layout:ident),*) => {$(
+        #[inline(always)]
+        pub(crate) unsafe fn $name<S: Isa>(t: &MatmulTask<'_>, p: Range<usize>) {
+            // SAFETY: passed on.
+            unsafe { panels::<S, Block<{ Layout::$layout as usize }>>(t, p) }
+        }
+    )*};
+}
+block_layouts!(w8 W8, w8f W8F, w4 W4, w4m W4M, w5 W5, w5m W5M);
+
+impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
+    #[inline(always)]
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R] {
+        let layout = const { Layout::ALL[LAYOUT] };
+        let bits = layout.bits();
+        // 8-bit codes: the instruction set may subtract the offset itself.
+        let offset = if bits == 8 { S::WIDE } else { layout.offset() };
+        // SAFETY: the loop visits the blocks of the panel and the rows.
+        unsafe {
+            let mut y = [[S::splat(0.0); V]; R];
+            for b in 0..x.blocks() {
+                let mut acc = [[S::splat_i(0); V]; R];
+                if offset != 0 {
+                    let bias = S::splat_i(twice(-offset));
+                    for r in 0..R {
+                        acc[r] = [S::dot2(bias, x.isum(r, b)); V];
+                    }
+                }
+                dots::<S, R, V>(bits, (w, 64 * bits * b), (x, b), None, &mut acc);
+                for v in 0..V {
+                    let (d, m) = scales::<S>(layout, w, b, v);
+                    for r in 0..R {
+                        let scale = S::mul(d, S::splat(x.scale(r, b)));
+                        y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+                        if let Some(m) = m {
+                            y[r][v] = S::fma(m, S::splat(x.fsum(r, b)), y[r][v]);
+                        }
+                    }
+                }
+            }
+            y
+        }
+    }
+}
+
+/// Scales and minima of block `b`.
+#[inline(always)]
+unsafe fn scales<S: Isa>(layout: Layout, w: Panel, b: usize, v: usize) -> (S::F, Option<S::F>) {
+    let at = layout.head() * b;
+    // SAFETY: block `b`'s head.
+    unsafe {
+        match layout {
+            Layout::W8F => (S::load(w.head::<S, 4>(at, v).cast()), None),
+            Layout::W4M | Layout::W5M => (
+                S::load_f16(w.head::<S, 2>(at, v).cast()),
+                Some(S::load_f16(w.head::<S, 2>(at + 32, v).cast())),
+            ),
+            _ => (S::load_f16(w.head::<S, 2>(at, v).cast()), None),
+        }
+    }
+}
+
+/// A number in both 16-bit halves.
+const fn twice(n: i32) -> i32 {
+    n << 16 | n & 0xffff
+}

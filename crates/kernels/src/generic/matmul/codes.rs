@@ -1,0 +1,100 @@
+//! Codes in registers: the integer dots of 32 inputs. See `layout/codes.rs` for where bits lie.
+use super::tile::{Input, Panel};
+use crate::isa::{Isa, run};
+
+/// Bytes to a vector of a panel.
+const VECTOR: usize = 64;
+
+/// Evaluates the body for each group of 32 inputs, with `$g` a constant.
+macro_rules! each_group {
+    ($g:ident => $body:block) => {
+        each_group!(@ $g $body 0 1 2 3 4 5 6 7)
+    };
+    (@ $g:ident $body:block $($n:literal)*) => {
+        $({ const $g: usize = $n; $body })*
+    };
+}
+
+/// Adds the dots of block `b`'s 32 inputs, whose codes of `bits` lie at `at`, to `acc`. With
+/// `scales`, the dots of the block's two halves are first multiplied by theirs.
+#[inline(always)]
+pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
+    bits: usize,
+    (w, at): (Panel, usize),
+    (x, b): (Input, usize),
+    scales: Option<[[S::I; 2]; V]>,
+    acc: &mut [[S::I; V]; R],
+) {
+    // SAFETY: the block is within the panel and the rows, by the caller's promise.
+    unsafe {
+        let length = if scales.is_some() { run::<S>(bits).min(4) } else { run::<S>(bits) };
+        let zero = S::open(S::splat_i(0));
+        let mut sums = [[zero; V]; R];
+        each_group!(G => {
+            for v in 0..V {
+                let codes = group::<S>(bits, w.codes::<S, 4>(at, v), G);
+                for r in 0..R {
+                    let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
+                    if G % length == 0 {
+                        *sum = if scales.is_some() { zero } else { S::open(*acc) };
+                    }
+                    let word = x.word(r, b, G);
+                    *sum = match bits {
+                        8 => S::dot4_wide(*sum, codes, word),
+                        _ => S::dot4(*sum, codes, word),
+                    };
+                    if G % length == length - 1 {
+                        *acc = match scales {
+                            Some(scales) => S::close_scaled(*sum, scales[v][G / 4], *acc),
+                            None => S::close(*sum, *acc),
+                        };
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// The codes of group `g`.
+#[inline(always)]
+unsafe fn group<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {
+    // SAFETY: within the `64·bits` bytes of 32 inputs, by the caller's promise.
+    unsafe {
+        match bits {
+            8 => S::load_b(q.add(VECTOR * g)),
+            4 => nibble::<S>(q, g),
+            5 => S::or_b(nibble::<S>(q, g), high::<S>(q.add(VECTOR * 4), g, 4, 1)),
+            6 => {
+                let pairs = q.add(VECTOR * (4 + g / 4));
+                S::or_b(nibble::<S>(q, g), high::<S>(pairs, 2 * (g % 4), 4, 3))
+            }
+            _ => high::<S>(q.add(VECTOR * (g / 4)), 2 * (g % 4), 0, 3),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn nibble<S: Isa>(q: *const u8, g: usize) -> S::B {
+    // SAFETY: as in `group`.
+    unsafe {
+        let pair = S::load_b(q.add(VECTOR * (g / 2)));
+        S::and_b(if g % 2 == 0 { pair } else { S::shr_b(pair, 4) }, S::splat_b(15))
+    }
+}
+
+/// The bits of `mask` from bit `from` on of each byte, moved to bit `to`.
+#[inline(always)]
+unsafe fn high<S: Isa>(q: *const u8, from: usize, to: usize, mask: u8) -> S::B {
+    // SAFETY: as in `group`.
+    unsafe {
+        let plane = S::load_b(q);
+        let moved = if from > to {
+            S::shr_b(plane, (from - to) as u32)
+        } else if from < to {
+            S::shl_b(plane, (to - from) as u32)
+        } else {
+            plane
+        };
+        S::and_b(moved, S::splat_b(mask << to))
+    }
+}

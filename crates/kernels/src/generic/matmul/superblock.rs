@@ -1,0 +1,186 @@
+//! K-quants, 256 inputs to a block of scales: W4K and W5K, W2K, W6K.
+use super::codes::dots;
+use super::tile::{Input, Kernel, Panel, panels};
+use crate::isa::Isa;
+use crate::layout::Layout;
+use crate::mat::MatmulTask;
+use std::ops::Range;
+
+/// One of these layouts, by its number.
+struct Superblock<const LAYOUT: usize>;
+
+macro_rules! superblock_layouts {
+    ($($name:ident $layout:ident),*) => {$(
+        #[inline(always)]
+        pub(crate) unsafe fn $name<S: Isa>(t: &MatmulTask<'_>, p: Range<usize>) {
+            // SAFETY: passed on.
+            unsafe { panels::<S, Superblock<{ Layout::$layout as usize }>>(t, p) }
+        }
+    )*};
+}
+superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K);
+
+impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
+    #[inline(always)]
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R] {
+        let layout = const { Layout::ALL[LAYOUT] };
+        // SAFETY: the loops visit the blocks of the panel and the rows.
+        unsafe {
+            let mut y = [[S::splat(0.0); V]; R];
+            for superblock in 0..x.blocks() / 8 {
+                let head = Head::<S, V>::load(layout, w, superblock);
+                for i in 0..4 {
+                    for odd in 0..2 {
+                        let (j, b) = (2 * i + odd, 8 * superblock + 2 * i + odd);
+                        match layout {
+                            Layout::W6K => w6k_block(&head, j, b, w, x, &mut y),
+                            Layout::W2K => w2k_block(&head, j, b, w, x, &mut y),
+                            _ => w45k_block(layout.bits(), &head, (i, odd), b, w, x, &mut y),
+                        }
+                    }
+                }
+            }
+            y
+        }
+    }
+}
+
+/// The scales of a superblock.
+struct Head<S: Isa, const V: usize> {
+    w: Panel,
+    at: usize,
+    d: [S::F; V],
+    /// The negated `m`, where the layout has minima.
+    minus_m: [S::F; V],
+}
+
+impl<S: Isa, const V: usize> Head<S, V> {
+    #[inline(always)]
+    unsafe fn load(layout: Layout, w: Panel, superblock: usize) -> Head<S, V> {
+        let at = layout.head() * superblock;
+        // SAFETY: the superblock's head.
+        unsafe {
+            let (mut d, mut minus_m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
+            for v in 0..V {
+                d[v] = S::load_f16(w.head::<S, 2>(at, v).cast());
+                if !matches!(layout, Layout::W6K) {
+                    let m = S::load_f16(w.head::<S, 2>(at + 32, v).cast());
+                    minus_m[v] = S::mul(m, S::splat(-1.0));
+                }
+            }
+            Head { w, at, d, minus_m }
+        }
+    }
+    /// Unsigned bytes at `offset`.
+    #[inline(always)]
+    unsafe fn bytes(&self, offset: usize, v: usize) -> S::I {
+        // SAFETY: within the head.
+        unsafe { S::load_u8(self.w.head::<S, 1>(self.at + offset, v)) }
+    }
+}
+
+/// W4K and W5K: sub-blocks of 32, of which this is `2i + odd`.
+#[inline(always)]
+unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
+    bits: usize,
+    head: &Head<S, V>,
+    (i, odd): (usize, usize),
+    b: usize,
+    w: Panel,
+    x: Input,
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: block `b` of the panel and the rows.
+    unsafe {
+        let mut acc = [[S::splat_i(0); V]; R];
+        dots::<S, R, V>(bits, (w, 64 * bits * b), (x, b), None, &mut acc);
+        for v in 0..V {
+            let st = head.bytes(64 + 16 * (2 * i + odd), v);
+            let low = head.bytes(192 + 16 * i, v);
+            let low = if odd == 0 { S::and_i(low, S::splat_i(15)) } else { S::shr_i::<4>(low) };
+            let s = S::and_i(st, S::splat_i(63));
+            let t = S::or_i(S::shl_i::<4>(S::shr_i::<6>(st)), low);
+            let (ds, mt) = (S::mul(head.d[v], S::float(s)), S::mul(head.minus_m[v], S::float(t)));
+            for r in 0..R {
+                let scale = S::mul(ds, S::splat(x.scale(r, b)));
+                y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+                y[r][v] = S::fma(mt, S::splat(x.fsum(r, b)), y[r][v]);
+            }
+        }
+    }
+}
+
+/// W2K: sub-blocks of 16, of which these are `2j` and `2j + 1`. Their scaled dots, and their
+/// minima times the activations' sums, are added as integers.
+#[inline(always)]
+unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
+    head: &Head<S, V>,
+    j: usize,
+    b: usize,
+    w: Panel,
+    x: Input,
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: block `b` of the panel and the rows.
+    unsafe {
+        let (mut s, mut t) = ([[S::splat_i(0); 2]; V], [S::splat_i(0); V]);
+        for v in 0..V {
+            let (a, b) = (head.bytes(64 + 32 * j, v), head.bytes(80 + 32 * j, v));
+            let low = S::splat_i(15);
+            s[v] = [S::scale(S::and_i(a, low)), S::scale(S::and_i(b, low))];
+            t[v] = halves::<S>(S::shr_i::<4>(a), S::shr_i::<4>(b));
+        }
+        let mut acc = [[S::splat_i(0); V]; R];
+        dots::<S, R, V>(2, (w, 128 * b), (x, b), Some(s), &mut acc);
+        for v in 0..V {
+            for r in 0..R {
+                let xs = S::splat(x.scale(r, b));
+                let min = S::float(S::dot2(t[v], x.isum(r, b)));
+                y[r][v] = S::fma(S::float(acc[r][v]), S::mul(head.d[v], xs), y[r][v]);
+                y[r][v] = S::fma(min, S::mul(head.minus_m[v], xs), y[r][v]);
+            }
+        }
+    }
+}
+
+/// W6K: sub-blocks of 16, of which these are `2j` and `2j + 1`. Their scaled dots are added as
+/// integers: at most 2·16·32·127·128, which an f32 holds.
+#[inline(always)]
+unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
+    head: &Head<S, V>,
+    j: usize,
+    b: usize,
+    w: Panel,
+    x: Input,
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: block `b` of the panel and the rows.
+    unsafe {
+        let mut s = [[S::splat_i(0); 2]; V];
+        let mut acc = [[S::splat_i(0); V]; R];
+        for v in 0..V {
+            let a = S::load_i8(head.w.head::<S, 1>(head.at + 32 + 32 * j, v).cast());
+            let b_ = S::load_i8(head.w.head::<S, 1>(head.at + 48 + 32 * j, v).cast());
+            let minus_32 = S::splat_i(-32);
+            let bias = halves::<S>(S::mul_i(a, minus_32), S::mul_i(b_, minus_32));
+            for r in 0..R {
+                acc[r][v] = S::dot2(bias, x.isum(r, b));
+            }
+            s[v] = [S::scale(a), S::scale(b_)];
+        }
+        dots::<S, R, V>(6, (w, 384 * b), (x, b), Some(s), &mut acc);
+        for v in 0..V {
+            for r in 0..R {
+                let scale = S::mul(head.d[v], S::splat(x.scale(r, b)));
+                y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+            }
+        }
+    }
+}
+
+/// Two 16-bit numbers as the halves of each lane.
+#[inline(always)]
+unsafe fn halves<S: Isa>(low: S::I, high: S::I) -> S::I {
+    // SAFETY: the CPU has `S`.
+    unsafe { S::or_i(S::and_i(low, S::splat_i(0xffff)), S::shl_i::<16>(high)) }
+}

@@ -1,0 +1,228 @@
+//! The loops around a tile: which rows and panels, and what becomes of its sums.
+use crate::act::{Act, BLOCK};
+use crate::isa::Isa;
+use crate::layout::PANEL;
+use crate::mat::{MatmulTask, Store};
+use std::ops::Range;
+
+/// A layout's inner loop.
+pub(super) trait Kernel {
+    /// The sums of `R` rows by `V` vectors over all inputs.
+    ///
+    /// # Safety
+    /// The CPU has `S`; `w` is a panel of this layout, from the tile's first lane on; `x` is the
+    /// tile's first row, in the form that the layout reads, with as many inputs.
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R];
+}
+
+/// A panel's bytes, seen from lane `lane` on.
+#[derive(Clone, Copy)]
+pub(super) struct Panel {
+    heads: *const u8,
+    codes: *const u8,
+    lane: usize,
+}
+
+impl Panel {
+    /// The scales at `offset`, elements of `N` bytes a lane, of the tile's vector `v`.
+    #[inline(always)]
+    pub unsafe fn head<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
+        // SAFETY: within the heads, by the caller's promise.
+        unsafe { self.heads.add(offset + N * (self.lane + v * S::LANES)) }
+    }
+    /// The codes at `offset`, elements of `N` bytes a lane, of the tile's vector `v`.
+    #[inline(always)]
+    pub unsafe fn codes<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
+        // SAFETY: within the codes, by the caller's promise.
+        unsafe { self.codes.add(offset + N * (self.lane + v * S::LANES)) }
+    }
+}
+
+/// Activations from one row on.
+#[derive(Clone, Copy)]
+pub(super) struct Input {
+    f32: *const f32,
+    q: *const i8,
+    scale: *const f32,
+    isum: *const i16,
+    fsum: *const f32,
+    cols: usize,
+    blocks: usize,
+}
+
+impl Input {
+    fn new(x: &Act, row: usize) -> Input {
+        let (cols, blocks) = (x.cols(), x.blocks());
+        Input {
+            f32: x.f32.data()[row * cols..].as_ptr(),
+            q: x.q[row * blocks * BLOCK..].as_ptr(),
+            scale: x.scale[row * blocks..].as_ptr(),
+            isum: x.isum[2 * row * blocks..].as_ptr(),
+            fsum: x.fsum[row * blocks..].as_ptr(),
+            cols,
+            blocks,
+        }
+    }
+    /// Inputs to a row.
+    #[inline(always)]
+    pub fn cols(self) -> usize {
+        self.cols
+    }
+    /// Blocks of 32 to a row.
+    #[inline(always)]
+    pub fn blocks(self) -> usize {
+        self.blocks
+    }
+    /// Input `k` of row `r`.
+    #[inline(always)]
+    pub unsafe fn f32(self, r: usize, k: usize) -> f32 {
+        // SAFETY: this and the following read within the rows, by the caller's promise.
+        unsafe { *self.f32.add(r * self.cols + k) }
+    }
+    /// The four codes of group `g` in block `b`.
+    #[inline(always)]
+    pub unsafe fn word(self, r: usize, b: usize, g: usize) -> i32 {
+        // SAFETY: as above.
+        unsafe { self.q.add((r * self.blocks + b) * BLOCK + 4 * g).cast::<i32>().read_unaligned() }
+    }
+    /// The scale of block `b`.
+    #[inline(always)]
+    pub unsafe fn scale(self, r: usize, b: usize) -> f32 {
+        // SAFETY: as above.
+        unsafe { *self.scale.add(r * self.blocks + b) }
+    }
+    /// The sums of block `b`'s two halves, 16 bits each.
+    #[inline(always)]
+    pub unsafe fn isum(self, r: usize, b: usize) -> i32 {
+        // SAFETY: as above.
+        unsafe { self.isum.add(2 * (r * self.blocks + b)).cast::<i32>().read_unaligned() }
+    }
+    /// The scaled sum of block `b`.
+    #[inline(always)]
+    pub unsafe fn fsum(self, r: usize, b: usize) -> f32 {
+        // SAFETY: as above.
+        unsafe { *self.fsum.add(r * self.blocks + b) }
+    }
+}
+
+/// Batch rows whose inputs together stay in a level-2 cache while panels pass by.
+const CHUNK_BYTES: usize = 128 << 10;
+
+/// Computes panels by tiles of `K`.
+///
+/// # Safety
+/// As [`crate::tier::MatmulFn`]; `K` is the kernel of the weights' layout.
+#[inline(always)]
+pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range<usize>) {
+    let rows = t.input.rows();
+    let chunk = (CHUNK_BYTES / t.input.cols().max(1)).next_multiple_of(8);
+    for from in (0..rows).step_by(chunk) {
+        let to = rows.min(from + chunk);
+        for p in panels.clone() {
+            let mut row = from;
+            // SAFETY: rows and panels are within the task's, whose shapes agree.
+            unsafe {
+                while S::TILE >= 8 && to - row >= 8 {
+                    rows_of::<S, K, 8>(t, p, row);
+                    row += 8;
+                }
+                while S::TILE >= 4 && to - row >= 4 {
+                    rows_of::<S, K, 4>(t, p, row);
+                    row += 4;
+                }
+                while to - row >= 2 {
+                    rows_of::<S, K, 2>(t, p, row);
+                    row += 2;
+                }
+                if to > row {
+                    rows_of::<S, K, 1>(t, p, row);
+                }
+            }
+        }
+    }
+}
+
+/// `R` rows of a panel, as many vectors at a time as the tile holds.
+#[inline(always)]
+unsafe fn rows_of<S: Isa, K: Kernel, const R: usize>(t: &MatmulTask<'_>, p: usize, row: usize) {
+    // SAFETY: passed on.
+    unsafe {
+        match const { vectors::<S>(R) } {
+            4 => vectors_of::<S, K, R, 4>(t, p, row),
+            2 => vectors_of::<S, K, R, 2>(t, p, row),
+            _ => vectors_of::<S, K, R, 1>(t, p, row),
+        }
+    }
+}
+
+/// Vectors to a tile of `rows` rows.
+const fn vectors<S: Isa>(rows: usize) -> usize {
+    let (fit, panel) = (S::TILE / rows, PANEL / S::LANES);
+    if fit < panel { fit } else { panel }
+}
+
+#[inline(always)]
+unsafe fn vectors_of<S: Isa, K: Kernel, const R: usize, const V: usize>(
+    t: &MatmulTask<'_>,
+    p: usize,
+    row: usize,
+) {
+    let (heads, codes) = t.weights.panel(p);
+    let (heads, codes) = (heads.as_ptr(), codes.as_ptr());
+    let x = Input::new(t.input, row);
+    for lane in (0..PANEL).step_by(V * S::LANES) {
+        // SAFETY: passed on.
+        unsafe {
+            let y = K::tile::<S, R, V>(Panel { heads, codes, lane }, x);
+            for (r, y) in y.into_iter().enumerate() {
+                for (v, y) in y.into_iter().enumerate() {
+                    put::<S>(t, row + r, PANEL * p + lane + v * S::LANES, y);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the bias and stores outputs `n` and up of one row, those that exist.
+#[inline(always)]
+unsafe fn put<S: Isa>(t: &MatmulTask<'_>, row: usize, n: usize, y: S::F) {
+    let lanes = S::LANES.min(t.weights.rows().saturating_sub(n));
+    if lanes == 0 {
+        return;
+    }
+    // SAFETY: tasks write disjoint panels; loads and stores are of whole vectors in bounds, or by
+    // way of a buffer of 16.
+    unsafe {
+        let out = t.out.part(row, n, lanes);
+        let bias = t.bias.map(|bias| &bias[n..n + lanes]);
+        if lanes == S::LANES {
+            return S::store(
+                out.as_mut_ptr(),
+                finish::<S>(t.store, y, bias.map(<[f32]>::as_ptr), out.as_ptr()),
+            );
+        }
+        let (mut old, mut add) = ([0.0; PANEL], [0.0; PANEL]);
+        old[..lanes].copy_from_slice(out);
+        if let Some(bias) = bias {
+            add[..lanes].copy_from_slice(bias);
+        }
+        let y = finish::<S>(t.store, y, bias.map(|_| add.as_ptr()), old.as_ptr());
+        S::store(old.as_mut_ptr(), y);
+        out.copy_from_slice(&old[..lanes]);
+    }
+}
+
+#[inline(always)]
+unsafe fn finish<S: Isa>(store: Store, y: S::F, bias: Option<*const f32>, old: *const f32) -> S::F {
+    // SAFETY: whole vectors, by the caller's promise.
+    unsafe {
+        let y = match bias {
+            Some(bias) => S::add(y, S::load(bias)),
+            None => y,
+        };
+        match store {
+            Store::Set => y,
+            Store::Add => S::add(S::load(old), y),
+        }
+    }
+}
