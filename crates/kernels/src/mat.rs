@@ -156,28 +156,27 @@ pub enum Store {
 }
 
 /// Bytes aligned to 64, so that a panel's vectors never straddle a cache line.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub struct Aligned {
-    data: Vec<Line>,
+    /// Room for the bytes wherever the next boundary of 64 is.
+    data: Vec<u8>,
+    start: usize,
     len: usize,
 }
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
 
 impl Aligned {
-    /// `len` zeroed bytes.
+    /// `len` zeroed bytes, which the system supplies as they are first touched: by the threads that
+    /// fill them, not here.
     pub fn zeroed(len: usize) -> Aligned {
-        Aligned { data: vec![Line([0; 64]); len.div_ceil(64)], len }
+        let data = vec![0; len + 63];
+        Aligned { start: data.as_ptr().addr().wrapping_neg() % 64, data, len }
     }
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `Line` is plain bytes without padding, and `len` is within the lines.
-        unsafe { std::slice::from_raw_parts(self.data.as_ptr().cast(), self.len) }
+        &self.data[self.start..][..self.len]
     }
     /// The bytes, to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`.
-        unsafe { std::slice::from_raw_parts_mut(self.data.as_mut_ptr().cast(), self.len) }
+        &mut self.data[self.start..][..self.len]
     }
 }

@@ -1,7 +1,6 @@
 //! The scalar tier: no intrinsics, the definition of every number.
 #![expect(unsafe_op_in_unsafe_fn, reason = "one condition for all: the trait's")]
 use super::Isa;
-use crate::tier::Kernels;
 use half::{bf16, f16};
 
 /// Sixteen lanes in arrays.

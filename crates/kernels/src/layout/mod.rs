@@ -335,7 +335,7 @@ fn padded(bytes: usize) -> usize {
 fn put_panel(layout: Layout, cols: usize, rows: &[RowCodes; PANEL], panel: &mut [u8]) {
     let (heads, codes) = panel.split_at_mut(head_bytes(layout, cols));
     if layout.reads() == Reads::F32 {
-        return float::put(layout, rows, codes);
+        return float::put(layout, rows, &mut codes[..cols * PANEL / 8 * layout.bits()]);
     }
     for (b, head) in heads.chunks_exact_mut(layout.head()).take(cols / layout.block()).enumerate() {
         scales::put(layout, rows, b, head);

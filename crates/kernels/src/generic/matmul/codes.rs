@@ -35,7 +35,7 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
                 let codes = group::<S>(bits, w.codes::<S, 4>(at, v), G);
                 for r in 0..R {
                     let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
-                    if G % length == 0 {
+                    if G.is_multiple_of(length) {
                         *sum = if scales.is_some() { zero } else { S::open(*acc) };
                     }
                     let word = x.word(r, b, G);
@@ -78,7 +78,7 @@ unsafe fn nibble<S: Isa>(q: *const u8, g: usize) -> S::B {
     // SAFETY: as in `group`.
     unsafe {
         let pair = S::load_b(q.add(VECTOR * (g / 2)));
-        S::and_b(if g % 2 == 0 { pair } else { S::shr_b(pair, 4) }, S::splat_b(15))
+        S::and_b(if g.is_multiple_of(2) { pair } else { S::shr_b(pair, 4) }, S::splat_b(15))
     }
 }
 

@@ -1,0 +1,73 @@
+//! Seeded weights of every layout.
+use rinfer_kernels::layout::{Layout, RowCodes};
+
+/// A small generator: a 64-bit linear congruence, high bits out.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+    /// In -1..1.
+    pub fn float(&mut self) -> f32 {
+        self.below(1 << 24) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+/// Bits to a code, and inputs to a scale.
+pub fn shape(layout: Layout) -> (u32, usize) {
+    match layout {
+        Layout::F32 | Layout::F16 | Layout::Bf16 => (0, 1),
+        Layout::W8 | Layout::W8F => (8, 32),
+        Layout::W4 | Layout::W4M => (4, 32),
+        Layout::W5 | Layout::W5M => (5, 32),
+        Layout::W2K => (2, 16),
+        Layout::W4K => (4, 32),
+        Layout::W5K => (5, 32),
+        Layout::W6K => (6, 16),
+    }
+}
+
+/// Fills row `i` of a matrix of `cols`; now and then all codes are at their highest.
+pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
+    let mut r = Random(0x9e37 + i as u64 * 0x1_0001 + layout as u64 * 77);
+    let (bits, sub) = shape(layout);
+    let full = r.below(4) == 0;
+    let blocks = cols / layout.block();
+    let mut half = |span: f32| half::f16::from_f32(r.float() * span).to_bits();
+    match layout {
+        Layout::F32 => return out.f32.extend((0..cols).map(|_| r.float())),
+        Layout::F16 => return out.half.extend((0..cols).map(|_| half(1.0))),
+        Layout::Bf16 => {
+            let bits = |x: f32| half::bf16::from_f32(x).to_bits();
+            return out.half.extend((0..cols).map(|_| bits(r.float())));
+        }
+        Layout::W8F => {}
+        _ => out.d.extend((0..blocks).map(|_| half(0.05))),
+    }
+    if matches!(layout, Layout::W4M | Layout::W5M | Layout::W2K | Layout::W4K | Layout::W5K) {
+        out.m.extend((0..blocks).map(|_| half(0.05)));
+    }
+    if layout == Layout::W8F {
+        out.scale.extend((0..blocks).map(|_| r.float()));
+    }
+    let steps = match layout {
+        Layout::W2K => 16,
+        Layout::W4K | Layout::W5K => 64,
+        Layout::W6K => 256,
+        _ => 0,
+    };
+    let mut step = |n| if full { n - 1 } else { r.below(n) } as u8;
+    if steps > 0 {
+        // W6K's highest magnitude is -128.
+        let s = |s| if layout == Layout::W6K && full { 128 } else { s };
+        out.s.extend((0..cols / sub).map(|_| s(step(steps))));
+    }
+    if steps > 0 && layout != Layout::W6K {
+        out.t.extend((0..cols / sub).map(|_| step(steps)));
+    }
+    // W6K's and W8's highest magnitude is code 0.
+    let top = |q| if full && matches!(layout, Layout::W6K | Layout::W8) { 0 } else { q };
+    out.q.extend((0..cols).map(|_| top(step(1 << bits))));
+}
