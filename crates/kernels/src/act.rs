@@ -4,9 +4,8 @@
 //! for a block below 1e-36), `isum` the sums of `q` over each 16, `fsum = scale · (isum[0] + isum[1])`.
 //! A row whose length is no multiple of 32 is padded with zeros. A block that holds an infinity or
 //! a NaN has NaN for its scale, so that it shows in the product.
-use crate::mat::{Mat, Rows, Shared};
+use crate::mat::{Lent, Mat, Rows, Shared};
 use crate::ops::Ctx;
-use std::marker::PhantomData;
 
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
@@ -148,27 +147,5 @@ impl<'a> SharedAct<'a> {
                 fsum: self.fsum.part(at, count),
             }
         }
-    }
-}
-
-/// A slice lent in disjoint parts.
-struct Lent<'a, T> {
-    data: *mut T,
-    len: usize,
-    lent: PhantomData<&'a mut [T]>,
-}
-// SAFETY: it is a borrow of plain numbers; writing through it is unsafe and demands disjointness.
-unsafe impl<T: Send> Sync for Lent<'_, T> {}
-
-impl<'a, T> Lent<'a, T> {
-    fn new(data: &'a mut [T]) -> Self {
-        Lent { data: data.as_mut_ptr(), len: data.len(), lent: PhantomData }
-    }
-    /// # Safety
-    /// No other live reference overlaps the part.
-    unsafe fn part(&self, from: usize, len: usize) -> &'a mut [T] {
-        assert!(from <= self.len && len <= self.len - from);
-        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(from), len) }
     }
 }

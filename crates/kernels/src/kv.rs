@@ -1,10 +1,13 @@
 //! Pages of keys and values: 64 positions each, laid out for the kernels.
 //!
 //! A page of one layer holds, for each K/V head, keys as `[head_dim][64]` (lanes are positions)
-//! and then values as `[64][head_dim]` (lanes are channels), in f16 or f32. A page is also the
+//! and then values as `[64][head_dim]` (lanes are channels, filled up with zeros to a multiple of
+//! 16), in f16 or f32. A page is also the
 //! unit of attention: a query's share of each page (maximum, sum, weighted values) is computed by
 //! itself and the shares are merged in page order, so the result does not depend on how the work
-//! was cut. A fresh page is zeroed, so that masked positions are finite.
+//! was cut. What a page holds at positions that a row does not see never reaches its result.
+
+use crate::mat::{Aligned, Lent};
 
 /// Positions to a page.
 pub const PAGE: usize = 64;
@@ -20,7 +23,7 @@ pub enum KvKind {
 
 impl KvKind {
     /// Bytes to an element.
-    pub fn bytes(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
             KvKind::F16 => 2,
             KvKind::F32 => 4,
@@ -33,24 +36,18 @@ pub struct Pool {
     kind: KvKind,
     kv_heads: usize,
     head_dim: usize,
-    data: crate::mat::Aligned,
+    data: Aligned,
 }
 
 impl Pool {
     /// `pages` zeroed pages.
     pub fn new(kind: KvKind, kv_heads: usize, head_dim: usize, pages: usize) -> Pool {
-        let data = crate::mat::Aligned::zeroed(pages * Pool::page_bytes(kind, kv_heads, head_dim));
+        let data = Aligned::zeroed(pages * Pool::page_bytes(kind, kv_heads, head_dim));
         Pool { kind, kv_heads, head_dim, data }
     }
     /// Bytes to a page.
     pub const fn page_bytes(kind: KvKind, kv_heads: usize, head_dim: usize) -> usize {
-        2 * PAGE
-            * kv_heads
-            * head_dim
-            * match kind {
-                KvKind::F16 => 2,
-                KvKind::F32 => 4,
-            }
+        kv_heads * PAGE * (head_dim + head_dim.next_multiple_of(16)) * kind.bytes()
     }
     /// Number of pages.
     pub fn pages(&self) -> usize {
@@ -76,37 +73,128 @@ impl Pool {
         let from = from as usize * n;
         self.data.bytes_mut().copy_within(from..from + n, to as usize * n);
     }
+    /// K/V heads and elements to a head.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.kv_heads, self.head_dim)
+    }
+    /// A handle to write and read parts of pages from several threads.
+    pub(crate) fn shared(&mut self) -> SharedPool<'_> {
+        let stride = self.stride();
+        let keys = self.head_dim * PAGE * self.kind.bytes();
+        let head = stride / self.kv_heads;
+        SharedPool { stride, keys, head, data: Lent::new(self.data.bytes_mut()) }
+    }
     fn stride(&self) -> usize {
         Pool::page_bytes(self.kind, self.kv_heads, self.head_dim)
     }
 }
 
-/// One query head's work on one page: scores of the visible positions, their maximum, the sum of
-/// their exponentials and the values weighted by these.
-pub struct PageTask<'a> {
-    /// One head of the query, already multiplied by the scale.
-    pub q: &'a [f32],
-    /// The page's keys of this K/V head.
-    pub keys: &'a [u8],
-    /// The page's values of this K/V head.
-    pub values: &'a [u8],
-    /// How both are stored.
-    pub kind: KvKind,
-    /// First and one past the last visible position in the page; never empty.
-    pub visible: (usize, usize),
-    /// As in [`crate::ops::Attend`].
-    pub softcap: Option<f32>,
-    /// Result: maximum, sum, then `head_dim` weighted values. Written through a raw pointer
-    /// because the tasks of a phase share the scratch.
-    pub out: *mut f32,
+/// Pages lent to the tasks of a run.
+pub(crate) struct SharedPool<'a> {
+    data: Lent<'a, u8>,
+    stride: usize,
+    head: usize,
+    keys: usize,
 }
 
-/// Joins a page's share to the shares before it: with `m = max(m₁, m₂)`, `a = exp(m₁ - m)`,
-/// `b = exp(m₂ - m)`: sum `l₁·a + l₂·b`, values `o₁·a + o₂·b`, one product and one fused
-/// multiply-add each.
+impl SharedPool<'_> {
+    /// Where the keys and the values of a head of a page are.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    pub(crate) fn at(&self, page: u32, head: usize) -> (*mut u8, *mut u8) {
+        let keys = self.data.at(page as usize * self.stride + head * self.head, self.head);
+        // SAFETY: a head's values follow its keys.
+        (keys, unsafe { keys.add(self.keys) })
+    }
+}
+
+/// The work of one K/V head's group of query heads on one page, for rows that follow each other in
+/// one sequence: scores of the visible positions, their maximum, the sum of their exponentials and
+/// the values weighted by these. That is a query's *share* of the page.
+pub struct PageTask<'a> {
+    /// Head `g` of row `r` is `head_dim` elements from `(r·heads + g)·head_dim` on.
+    pub q: &'a [f32],
+    /// Query heads to a row of `q`.
+    pub heads: usize,
+    /// Rows, at position [`PageTask::pos`] and after.
+    pub rows: usize,
+    /// Query heads of a row that read this K/V head.
+    pub group: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// As in [`crate::ops::Attend`].
+    pub scale: f32,
+    /// As in [`crate::ops::Attend`].
+    pub softcap: Option<f32>,
+    /// The page's keys of this K/V head.
+    pub keys: *const u8,
+    /// The page's values of this K/V head.
+    pub values: *const u8,
+    /// How both are stored.
+    pub kind: KvKind,
+    /// What the rows see of the page.
+    pub sight: Sight,
+    /// Where the shares go.
+    pub out: Shares,
+    /// Whether a share joins what `out` holds of the pages before it, or replaces it.
+    pub merge: bool,
+}
+
+/// What consecutive rows see of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// Position of the first row.
+    pub pos: usize,
+    /// Positions visible to a row, counting its own.
+    pub window: Option<usize>,
+    /// The page's first position.
+    pub page: usize,
+}
+
+impl Sight {
+    /// First and one past the last position in the page that row `row` sees; empty if none.
+    #[inline(always)]
+    pub fn visible(&self, row: usize) -> (usize, usize) {
+        let until = self.pos + row + 1;
+        let inside = |position: usize| position.saturating_sub(self.page).min(PAGE);
+        (inside(self.since(row)), inside(until))
+    }
+    /// Whether row `row` sees no page before this one.
+    #[inline(always)]
+    pub fn first(&self, row: usize) -> bool {
+        self.since(row) >= self.page
+    }
+    /// The first position that row `row` sees.
+    #[inline(always)]
+    pub fn since(&self, row: usize) -> usize {
+        self.window.map_or(0, |window| (self.pos + row + 1).saturating_sub(window))
+    }
+}
+
+/// Where the shares of some rows are: of head `g` of row `r`, maximum and sum are two elements of
+/// `stats` from `2·(r·heads + g)` on, and `head_dim` values from `(r·heads + g)·head_dim` on. Raw
+/// because the tasks of a phase write interleaved parts of one matrix.
+#[derive(Clone, Copy)]
+pub struct Shares {
+    /// Maximum and sum.
+    pub stats: *mut f32,
+    /// Weighted values.
+    pub values: *mut f32,
+    /// Heads to a row.
+    pub heads: usize,
+}
+
+/// Joins a page's share to those of the pages before it: with `m = max(m₁, m₂)`,
+/// `a = exp(m₁ - m)` and `b = exp(m₂ - m)`, the sum is `l₁·a + l₂·b` and the values `o₁·a + o₂·b`,
+/// one product and one fused multiply-add each.
 pub struct MergeTask<'a> {
-    /// Maximum, sum, values of the pages so far; replaced by the union's.
-    pub into: &'a mut [f32],
-    /// The next page's.
-    pub from: &'a [f32],
+    /// Maximum and sum of the pages so far; replaced by the union's.
+    pub stats: &'a mut [f32],
+    /// Weighted values of the pages so far; replaced by the union's.
+    pub values: &'a mut [f32],
+    /// The next page's maximum and sum.
+    pub page_stats: &'a [f32],
+    /// The next page's weighted values.
+    pub page_values: &'a [f32],
 }

@@ -118,6 +118,15 @@ impl<'a> Shared<'a> {
     pub fn cols(&self) -> usize {
         self.cols
     }
+    /// Where elements `from..from + len` of row `i` are.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    pub(crate) fn at(&self, i: usize, from: usize, len: usize) -> *mut f32 {
+        assert!(i < self.rows && from <= self.cols && len <= self.cols - from);
+        // SAFETY: in bounds by the assertion.
+        unsafe { self.data.add(i * self.cols + from) }
+    }
     /// Elements `from..from + len` of row `i`, to write.
     ///
     /// # Safety
@@ -126,9 +135,46 @@ impl<'a> Shared<'a> {
     /// # Panics
     /// Outside the matrix.
     pub unsafe fn part(&self, i: usize, from: usize, len: usize) -> &'a mut [f32] {
-        assert!(i < self.rows && from <= self.cols && len <= self.cols - from);
-        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(i * self.cols + from), len) }
+        let part = self.at(i, from, len);
+        // SAFETY: in bounds, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(part, len) }
+    }
+}
+
+/// A slice lent in disjoint parts.
+pub(crate) struct Lent<'a, T> {
+    data: *mut T,
+    len: usize,
+    lent: PhantomData<&'a mut [T]>,
+}
+// SAFETY: it is a borrow of plain numbers; writing through it is unsafe and demands disjointness.
+unsafe impl<T: Send> Sync for Lent<'_, T> {}
+
+impl<'a, T> Lent<'a, T> {
+    /// All of `data`.
+    pub(crate) fn new(data: &'a mut [T]) -> Self {
+        Lent { data: data.as_mut_ptr(), len: data.len(), lent: PhantomData }
+    }
+    /// Where elements `from..from + len` are.
+    ///
+    /// # Panics
+    /// Outside the slice.
+    pub(crate) fn at(&self, from: usize, len: usize) -> *mut T {
+        assert!(from <= self.len && len <= self.len - from);
+        // SAFETY: in bounds by the assertion.
+        unsafe { self.data.add(from) }
+    }
+    /// Elements `from..from + len`, to write.
+    ///
+    /// # Safety
+    /// No other live reference overlaps them.
+    ///
+    /// # Panics
+    /// Outside the slice.
+    pub(crate) unsafe fn part(&self, from: usize, len: usize) -> &'a mut [T] {
+        let part = self.at(from, len);
+        // SAFETY: in bounds, exclusive by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(part, len) }
     }
 }
 

@@ -1,0 +1,185 @@
+//! Softmax attention over pages of keys and values.
+//! Vaswani et al. 2017, arXiv:1706.03762; GQA, arXiv:2305.13245; paging, arXiv:2309.06180;
+//! the online softmax, arXiv:1805.02867.
+mod work;
+
+use super::Ctx;
+use crate::act::Act;
+use crate::kv::{PAGE, Pool, Sight};
+use crate::mat::{Lent, Mat};
+use work::Work;
+
+/// The shape of an attention.
+#[derive(Clone, Copy, Debug)]
+pub struct Attend {
+    /// Query heads; head `h` reads K/V head `h / (heads / kv_heads)`.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// Multiplies q·k.
+    pub scale: f32,
+    /// Keys visible to a query, counting itself.
+    pub window: Option<usize>,
+    /// `cap · tanh(score / cap)` before the mask.
+    pub softcap: Option<f32>,
+}
+
+/// Where a row of the batch stands: position `pos` of the sequence whose pages are
+/// `tables[table]`, page `i` of a table holding positions `64i..64i + 64`.
+#[derive(Clone, Copy, Debug)]
+pub struct AttendRow {
+    /// Index into the tables.
+    pub table: usize,
+    /// Position in the sequence.
+    pub pos: usize,
+}
+
+/// Rows that go through a page together.
+const BLOCK: usize = 16;
+
+/// Partial results between phases, sized once.
+pub struct AttentionScratch {
+    blocks: Vec<Block>,
+    /// Maximum and sum of every head of every row.
+    stats: Vec<f32>,
+    /// Shares of pages that wait to be merged.
+    shares: Vec<f32>,
+}
+
+/// Consecutive rows of one sequence, and the pages that they see.
+#[derive(Clone, Copy)]
+struct Block {
+    row: usize,
+    rows: usize,
+    page: usize,
+    pages: usize,
+    /// Pages of the blocks before it.
+    before: usize,
+}
+
+impl AttentionScratch {
+    /// For batches of up to `rows` rows over up to `context` positions, on `threads` threads.
+    pub fn new(shape: &Attend, rows: usize, context: usize, threads: usize) -> AttentionScratch {
+        let rows = rows.max(1);
+        let group = shape.heads / shape.kv_heads;
+        let pages = context.div_ceil(PAGE) * shape.kv_heads * rows;
+        // As many shares of one row as keep the threads busy, but one block's at least.
+        let shares = rows.min(BLOCK).max(pages.min(32 * threads));
+        AttentionScratch {
+            blocks: Vec::with_capacity(rows),
+            stats: vec![0.0; 2 * rows * shape.heads],
+            shares: vec![0.0; shares * group * (shape.head_dim + 2)],
+        }
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of::<Block>() * self.blocks.capacity() + 4 * (self.stats.len() + self.shares.len())
+    }
+}
+
+/// Writes every row's keys and values to its page, then `out[row] = softmax(scale·q·K)·V` over
+/// the positions `<= pos` that its window admits. `q` is `[rows, heads·head_dim]`, `k` and `v`
+/// `[rows, kv_heads·head_dim]`, or none where the pages are another layer's (shared K/V);
+/// with `q8` the 8-bit form of `out` is made too. Pages that no row sees may be missing from the
+/// tables, as any number.
+///
+/// # Panics
+/// If the shapes differ, the scratch is too small, or a position that is written or seen has no
+/// page.
+#[expect(clippy::too_many_arguments, reason = "one operation, named operands")]
+pub fn attention(
+    ctx: &Ctx,
+    shape: &Attend,
+    rows: &[AttendRow],
+    tables: &[&[u32]],
+    q: &Mat,
+    kv: Option<(&Mat, &Mat)>,
+    pool: &mut Pool,
+    scratch: &mut AttentionScratch,
+    out: &mut Act,
+    q8: bool,
+) {
+    if rows.is_empty() {
+        return out.resize(0);
+    }
+    shape.check(rows, tables, q, kv, pool, out);
+    let AttentionScratch { blocks, stats, shares } = scratch;
+    let largest = cut(blocks, rows, shape.window);
+    let slot = largest * shape.group() * (shape.head_dim + 2);
+    assert!(
+        rows.len() <= blocks.capacity() && slot <= shares.len(),
+        "the attention scratch is too small for {} rows",
+        rows.len()
+    );
+    out.resize(rows.len());
+    let work = Work {
+        kernels: ctx.kernels,
+        shape,
+        rows,
+        tables,
+        q,
+        kv,
+        kind: pool.kind(),
+        pool: pool.shared(),
+        blocks,
+        slots: shares.len() / slot,
+        slot,
+        stats: Lent::new(stats),
+        shares: Lent::new(shares),
+        out: out.shared(q8),
+    };
+    work.run(&ctx.team, q8);
+}
+
+impl Attend {
+    /// Query heads to a K/V head.
+    fn group(&self) -> usize {
+        self.heads / self.kv_heads
+    }
+
+    fn check(
+        &self,
+        rows: &[AttendRow],
+        tables: &[&[u32]],
+        q: &Mat,
+        kv: Option<(&Mat, &Mat)>,
+        pool: &Pool,
+        out: &Act,
+    ) {
+        let Attend { heads, kv_heads, head_dim, .. } = *self;
+        let grouped = kv_heads > 0 && heads > 0 && heads.is_multiple_of(kv_heads) && head_dim > 0;
+        assert!(grouped, "{heads} heads of {head_dim} over {kv_heads}");
+        assert!(self.window != Some(0), "a window of nothing");
+        assert_eq!(pool.shape(), (kv_heads, head_dim), "the pages are of another shape");
+        assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
+        assert_eq!(out.cols(), heads * head_dim, "output");
+        for x in kv.into_iter().flat_map(|(k, v)| [k, v]) {
+            assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * head_dim), "keys and values");
+        }
+        for row in rows {
+            let pages = tables.get(row.table).map_or(0, |table| table.len());
+            assert!(row.pos / PAGE < pages, "position {} has no page", row.pos);
+        }
+    }
+}
+
+/// Cuts the batch into blocks; returns the rows of the largest.
+fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], window: Option<usize>) -> usize {
+    blocks.clear();
+    let mut before = 0;
+    let mut from = 0;
+    while from < rows.len() {
+        let first = rows[from];
+        let follows =
+            |(i, row): &(usize, &AttendRow)| row.table == first.table && row.pos == first.pos + i;
+        let len = rows[from..].iter().take(BLOCK).enumerate().take_while(follows).count();
+        let page = Sight { pos: first.pos, window, page: 0 }.since(0) / PAGE;
+        let pages = (first.pos + len - 1) / PAGE + 1 - page;
+        blocks.push(Block { row: from, rows: len, page, pages, before });
+        before += pages;
+        from += len;
+    }
+    blocks.iter().map(|block| block.rows).max().unwrap_or(0)
+}

@@ -1,0 +1,277 @@
+//! The phases and tasks of one attention.
+use super::{Attend, AttendRow, BLOCK, Block};
+use crate::act::{self, SharedAct};
+use crate::kv::{KvKind, MergeTask, PAGE, PageTask, SharedPool, Shares, Sight};
+use crate::mat::{Lent, Mat};
+use crate::team::{Team, Worker};
+use crate::tier::Kernels;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use std::ops::Range;
+
+/// Channels of keys and values that a task writes.
+const CHANNELS: usize = 64;
+
+/// One call's operands, as its tasks share them.
+pub(super) struct Work<'a> {
+    pub(super) kernels: &'static Kernels,
+    pub(super) shape: &'a Attend,
+    pub(super) rows: &'a [AttendRow],
+    pub(super) tables: &'a [&'a [u32]],
+    pub(super) q: &'a Mat,
+    pub(super) kv: Option<(&'a Mat, &'a Mat)>,
+    pub(super) kind: KvKind,
+    pub(super) pool: SharedPool<'a>,
+    pub(super) blocks: &'a [Block],
+    /// Elements of `shares` to a page of a block, and how many of these there are.
+    pub(super) slot: usize,
+    pub(super) slots: usize,
+    pub(super) stats: Lent<'a, f32>,
+    pub(super) shares: Lent<'a, f32>,
+    pub(super) out: SharedAct<'a>,
+}
+
+impl Work<'_> {
+    /// Does it, with the 8-bit form of the result if `q8`.
+    pub(super) fn run(&self, team: &Team, q8: bool) {
+        let pages = self.blocks.iter().map(|b| b.pages).sum::<usize>() * self.shape.kv_heads;
+        let longest = self.blocks.iter().map(|b| b.pages).max().unwrap_or(0);
+        let threads = team.threads();
+        // A block and K/V head is one task, unless one of these is much of all work.
+        if threads == 1 || 2 * longest * threads <= pages {
+            return team.run(|worker| {
+                self.write(worker);
+                let heads = self.shape.kv_heads;
+                worker.phase(self.blocks.len() * heads, |unit| {
+                    self.whole(unit / heads, unit % heads)
+                });
+                self.quantise(worker, q8);
+            });
+        }
+        for from in (0..pages).step_by(self.slots) {
+            let wave = from..pages.min(from + self.slots);
+            team.run(|worker| {
+                if from == 0 {
+                    self.write(worker);
+                }
+                let some = wave.len().div_ceil(16 * threads);
+                worker.phase(wave.len().div_ceil(some), |i| {
+                    let start = wave.start + i * some;
+                    (start..wave.end.min(start + some))
+                        .for_each(|task| self.share(task, wave.start));
+                });
+                let (first, last) = (self.unit(wave.start), self.unit(wave.end - 1));
+                let group = self.shape.group();
+                worker.phase((last - first + 1) * group, |i| {
+                    self.merge(first + i / group, i % group, &wave);
+                });
+                if wave.end == pages {
+                    self.quantise(worker, q8);
+                }
+            });
+        }
+    }
+
+    /// Phase: puts keys and values into their pages. Tasks own channels, so that rows which name
+    /// one place twice do not race.
+    fn write(&self, worker: &Worker<'_>) {
+        let Some((k, v)) = self.kv else { return };
+        let dim = self.shape.head_dim;
+        let chunks = dim.div_ceil(CHANNELS);
+        worker.phase(self.shape.kv_heads * chunks, |i| {
+            let (head, from) = (i / chunks, i % chunks * CHANNELS);
+            let len = CHANNELS.min(dim - from);
+            let channels = head * dim + from..head * dim + from + len;
+            for (i, row) in self.rows.iter().enumerate() {
+                let (k, v) = (&k.row(i)[channels.clone()], &v.row(i)[channels.clone()]);
+                let (keys, values) = self.pool.at(self.page(row.table, row.pos / PAGE), head);
+                let (key, value) =
+                    (from * PAGE + row.pos % PAGE, self.value_stride() * (row.pos % PAGE) + from);
+                // SAFETY: both lie within the head's part of the page; channels are one task's.
+                unsafe {
+                    match self.kind {
+                        KvKind::F32 => {
+                            put(k, v, keys.cast::<f32>().add(key), values.cast::<f32>().add(value))
+                        }
+                        KvKind::F16 => {
+                            let (mut halves, mut more) =
+                                ([f16::ZERO; CHANNELS], [f16::ZERO; CHANNELS]);
+                            halves[..len].convert_from_f32_slice(k);
+                            more[..len].convert_from_f32_slice(v);
+                            put(
+                                &halves[..len],
+                                &more[..len],
+                                keys.cast::<f16>().add(key),
+                                values.cast::<f16>().add(value),
+                            );
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// All pages of a block and K/V head, each joined to those before it.
+    fn whole(&self, block: usize, head: usize) {
+        let b = self.blocks[block];
+        let first = head * self.shape.group();
+        for page in b.page..b.page + b.pages {
+            self.attend(b, head, page, self.result(b.row, first), true);
+        }
+        for row in b.row..b.row + b.rows {
+            (first..first + self.shape.group()).for_each(|head| self.finish(row, head));
+        }
+    }
+
+    /// One page of a block and K/V head, to its slot.
+    fn share(&self, task: usize, from: usize) {
+        let unit = self.unit(task);
+        let (block, head) = (self.blocks[unit / self.shape.kv_heads], unit % self.shape.kv_heads);
+        let page = block.page + (task - self.start(unit));
+        self.attend(block, head, page, self.slot(task - from), false);
+    }
+
+    /// Joins a query head's shares of a wave's pages to its result, for all rows of a unit's block.
+    fn merge(&self, unit: usize, head: usize, wave: &Range<usize>) {
+        let Attend { kv_heads, head_dim, .. } = *self.shape;
+        let group = self.shape.group();
+        let block = self.blocks[unit / kv_heads];
+        let own = self.start(unit)..self.start(unit) + block.pages;
+        let all = unit % kv_heads * group + head;
+        for task in own.start.max(wave.start)..own.end.min(wave.end) {
+            let sight = self.sight(block, block.page + (task - own.start));
+            let slot = self.slot(task - wave.start);
+            for row in 0..block.rows {
+                let (start, end) = sight.visible(row);
+                if start >= end {
+                    continue;
+                }
+                let to = self.result(block.row + row, all);
+                let from = row * group + head;
+                // SAFETY: the share was written in the phase before; this head of these rows is
+                // this task's.
+                unsafe {
+                    let page_stats = std::slice::from_raw_parts(slot.stats.add(2 * from), 2);
+                    let page_values =
+                        std::slice::from_raw_parts(slot.values.add(from * head_dim), head_dim);
+                    let stats = std::slice::from_raw_parts_mut(to.stats, 2);
+                    let values = std::slice::from_raw_parts_mut(to.values, head_dim);
+                    if sight.first(row) {
+                        stats.copy_from_slice(page_stats);
+                        values.copy_from_slice(page_values);
+                    } else {
+                        (self.kernels.merge)(MergeTask { stats, values, page_stats, page_values });
+                    }
+                }
+            }
+        }
+        if own.end <= wave.end {
+            (block.row..block.row + block.rows).for_each(|row| self.finish(row, all));
+        }
+    }
+
+    /// Runs the kernel on one page.
+    fn attend(&self, block: Block, head: usize, page: usize, out: Shares, merge: bool) {
+        let Attend { heads, head_dim, scale, softcap, .. } = *self.shape;
+        let group = self.shape.group();
+        let (keys, values) = self.pool.at(self.page(self.rows[block.row].table, page), head);
+        let task = PageTask {
+            q: &self.q.data()[(block.row * heads + head * group) * head_dim..],
+            heads,
+            rows: block.rows,
+            group,
+            head_dim,
+            scale,
+            softcap,
+            keys,
+            values,
+            kind: self.kind,
+            sight: self.sight(block, page),
+            out,
+            merge,
+        };
+        // SAFETY: the tier is usable; the pages were written in the phase before; `out` has room
+        // for the block's rows and belongs to this task.
+        unsafe { (self.kernels.attend_page)(&task) };
+    }
+
+    /// Divides a head of a row by its sum.
+    fn finish(&self, row: usize, head: usize) {
+        let out = self.result(row, head);
+        // SAFETY: this head of this row is the calling task's.
+        let (sum, values) = unsafe {
+            (*out.stats.add(1), std::slice::from_raw_parts_mut(out.values, self.shape.head_dim))
+        };
+        let inverse = 1.0 / sum;
+        values.iter_mut().for_each(|value| *value *= inverse);
+    }
+
+    /// Phase: the 8-bit form of the result.
+    fn quantise(&self, worker: &Worker<'_>, q8: bool) {
+        let (rows, cols) = (self.rows.len(), self.q.cols());
+        worker.phase(if q8 { rows.div_ceil(BLOCK) } else { 0 }, |i| {
+            for row in i * BLOCK..rows.min((i + 1) * BLOCK) {
+                // SAFETY: the tier is usable; a row is one task's.
+                unsafe {
+                    let to = self.out.quantised(row, 0, cols.div_ceil(act::BLOCK));
+                    (self.kernels.quantise)(self.out.f32().part(row, 0, cols), to);
+                }
+            }
+        });
+    }
+
+    /// The unit (block and K/V head, K/V heads first) that page task `task` belongs to.
+    fn unit(&self, task: usize) -> usize {
+        let heads = self.shape.kv_heads;
+        let block = self.blocks.partition_point(|b| b.before * heads <= task) - 1;
+        let Block { before, pages, .. } = self.blocks[block];
+        block * heads + (task - before * heads) / pages
+    }
+    /// The first page task of a unit.
+    fn start(&self, unit: usize) -> usize {
+        let heads = self.shape.kv_heads;
+        let Block { before, pages, .. } = self.blocks[unit / heads];
+        before * heads + unit % heads * pages
+    }
+    fn sight(&self, block: Block, page: usize) -> Sight {
+        let pos = self.rows[block.row].pos;
+        Sight { pos, window: self.shape.window, page: page * PAGE }
+    }
+    fn page(&self, table: usize, page: usize) -> u32 {
+        self.tables[table][page]
+    }
+    fn value_stride(&self) -> usize {
+        self.shape.head_dim.next_multiple_of(16)
+    }
+    /// Where the result of a row from a head on goes.
+    fn result(&self, row: usize, head: usize) -> Shares {
+        let Attend { heads, head_dim, .. } = *self.shape;
+        Shares {
+            stats: self.stats.at(2 * (row * heads + head), 2),
+            values: self.out.f32().at(row, head * head_dim, head_dim),
+            heads,
+        }
+    }
+    /// Where a page task of the wave puts its shares.
+    fn slot(&self, i: usize) -> Shares {
+        let heads = self.shape.group();
+        let stats = self.shares.at(i * self.slot, self.slot);
+        // SAFETY: the values follow the stats within the slot.
+        let values = unsafe { stats.add(2 * (self.slot / (self.shape.head_dim + 2))) };
+        Shares { stats, values, heads }
+    }
+}
+
+/// Writes one row's keys, [`PAGE`] elements apart, and values side by side.
+///
+/// # Safety
+/// Both have room and are nobody else's.
+unsafe fn put<T: Copy>(k: &[T], v: &[T], keys: *mut T, values: *mut T) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (d, &k) in k.iter().enumerate() {
+            keys.add(d * PAGE).write(k);
+        }
+        values.copy_from_nonoverlapping(v.as_ptr(), v.len());
+    }
+}
