@@ -1,6 +1,6 @@
 //! GGUF goldens: every tensor is found where it belongs, and the metadata says what the
 //! checkpoint's config.json says.
-use rinfer_formats::{Gguf, Weights};
+use rinfer_formats::{Gguf, Weights, quant};
 use rinfer_testkit::gguf::GgufGolden;
 use rinfer_testkit::shared::goldens;
 use serde_json::{Value, json};
@@ -87,4 +87,33 @@ fn real_files() {
     };
     check("smollm2-135m-instruct-q4_1.gguf", 49_152, 30);
     check("gemma3-270m-q4_k_m.gguf", 262_144, 18);
+}
+
+/// Files that llama.cpp's quantiser wrote: every tensor has its recorded type and decodes to finite
+/// floats.
+#[test]
+fn quantised_files() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(goldens().join("gguf_quant")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|e| e != "gguf") {
+            continue;
+        }
+        let meta = std::fs::read(path.with_extension("meta.json")).expect("meta.json");
+        let meta: Value = serde_json::from_slice(&meta).expect("JSON");
+        let gguf = Gguf::open(&path).expect("a GGUF file");
+        let config = gguf.config().expect("a config");
+        for field in ["hidden_size", "num_hidden_layers", "num_key_value_heads", "rope_theta"] {
+            assert_eq!(config[field], meta["config"][field], "{}", path.display());
+        }
+        for name in gguf.names() {
+            let t = gguf.get(name).expect("a tensor that is named");
+            assert_eq!(meta["types"][name], t.dtype.name(), "{} {name}", path.display());
+            let mut out = vec![f32::NAN; t.rows() * t.cols()];
+            quant::dequantise(t.dtype, &t.bytes, &mut out).expect("weights");
+            assert!(out.iter().all(|x| x.is_finite()), "{} {name}", path.display());
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 15);
 }
