@@ -4,3 +4,6 @@
 pub mod chat;
 pub mod stream;
 pub mod template;
+pub mod tokenizer;
+
+pub use tokenizer::Tokenizer;
