@@ -1,5 +1,7 @@
 //! Token ids and texts against Hugging Face's and llama.cpp's records.
-use rinfer_testkit::shared::{goldens, shared};
+mod gguf;
+
+use rinfer_testkit::shared::{goldens, model, shared};
 use rinfer_text::Tokenizer;
 use rinfer_text::tokenizer::Special;
 use serde_json::Value;
@@ -83,4 +85,43 @@ fn check_llama_cpp(dir: &Path) {
         let expected: Vec<u32> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
         assert_eq!(t.encode(text, Special::Plain), expected, "{}: {text:?}", dir.display());
     }
+}
+
+/// One GGUF file against llama.cpp: ids without and with special tokens, with begin and end, and
+/// the bytes of each token.
+fn check_gguf(name: &str) {
+    let (Some(file), Some(dir)) = (model(name), shared("reference")) else { return };
+    let t = gguf::tokenizer(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let reference = json(&dir.join(name.trim_end_matches(".gguf")).join("tokenize.json"));
+    assert_eq!(t.vocab_size() as u64, reference["n_vocab"]);
+    let mut wrong = vec![];
+    for s in reference["strings"].as_array().unwrap() {
+        let text = s["text"].as_str().unwrap();
+        let plain = t.encode(text, Special::Plain);
+        let special = t.encode(text, Special::Parse);
+        let wrapped = t.wrap(&special);
+        let found = [("ids", &plain), ("ids_special", &special), ("ids_default", &wrapped)];
+        for (what, found) in found {
+            if *found != ids(&s[what]) {
+                wrong.push(format!("{text:?} {what}: {found:?}, expected {}", s[what]));
+            }
+        }
+        let hex = |id: &u32| t.bytes(*id).iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let pieces: Vec<_> = ids(&s["ids"]).iter().map(hex).collect();
+        if pieces != serde_json::from_value::<Vec<String>>(s["pieces_hex"].clone()).unwrap() {
+            wrong.push(format!("{text:?}: {pieces:?}, expected {}", s["pieces_hex"]));
+        }
+        assert!(!plain.iter().any(|&id| t.is_control(id)), "{text:?}");
+    }
+    assert!(wrong.is_empty(), "{name}: {} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn smollm2_gguf_matches_llama_cpp() {
+    check_gguf("smollm2-135m-instruct-q4_1.gguf");
+}
+
+#[test]
+fn gemma3_gguf_matches_llama_cpp() {
+    check_gguf("gemma3-270m-q4_k_m.gguf");
 }

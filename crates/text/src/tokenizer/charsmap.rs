@@ -16,7 +16,7 @@ impl Charsmap {
             .split_first_chunk()
             .ok_or_else(|| bad("the charsmap is shorter than its header"))?;
         let size = u32::from_le_bytes(*size) as usize;
-        if size % 4 != 0 || size > rest.len() {
+        if !size.is_multiple_of(4) || size > rest.len() {
             return Err(bad("the charsmap's trie is longer than the charsmap"));
         }
         let (trie, replacements) = rest.split_at(size);

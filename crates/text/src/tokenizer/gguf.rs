@@ -3,8 +3,9 @@ use super::added::{AddedToken, Matcher};
 use super::bpe::{Bpe, ByteTokens, Merges, ScoredBpe};
 use super::charsmap::Charsmap;
 use super::decode::Decoder;
+use super::ends;
 use super::normalize::Normalizer;
-use super::pattern::{Pattern, Regex};
+use super::pattern::Pattern;
 use super::patterns::{Named, named};
 use super::prefix::PrefixIndex;
 use super::pretokenize::{Behavior, PreTokenizer};
@@ -211,7 +212,8 @@ fn vocabulary(g: &mut GgufVocab<'_>) -> Result<Vocab, TokenizerError> {
     };
     sized("tokenizer.ggml.scores", g.scores.len())?;
     sized("tokenizer.ggml.token_type", g.token_types.len())?;
-    for id in g.roles.all().into_iter().flatten() {
+    // Files exist that list these as plain text.
+    for id in g.roles.all().into_iter().flatten().chain(ends::named(&vocab)) {
         vocab.set_kind(id, Kind::Control);
     }
     Ok(vocab)
@@ -263,7 +265,7 @@ fn bpe(g: GgufVocab<'_>, named: Named, vocab: &Vocab) -> Result<Parts, Tokenizer
     let mut pre_tokenizer = vec![];
     for pattern in named.patterns {
         pre_tokenizer.push(PreTokenizer::Split {
-            pattern: Pattern::Regex(Regex::new(pattern, "tokenizer.ggml.pre")?),
+            pattern: Pattern::regex(pattern, "tokenizer.ggml.pre")?,
             behavior: Behavior::Isolated,
             invert: false,
         });
@@ -297,8 +299,7 @@ fn merges<'a>(
     list: Box<dyn Iterator<Item = &'a [u8]> + 'a>,
     vocab: &Vocab,
 ) -> Result<Merges, TokenizerError> {
-    let (lower, upper) = list.size_hint();
-    let list: Vec<_> = if upper == Some(lower) { list.collect() } else { list.collect() };
+    let list: Vec<_> = list.collect();
     let mut merges = Merges::with_capacity(list.len());
     let mut joined = vec![];
     for (rank, merge) in list.iter().enumerate() {

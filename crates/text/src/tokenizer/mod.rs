@@ -9,6 +9,7 @@ mod bpe;
 mod bytes;
 mod charsmap;
 mod decode;
+mod ends;
 mod error;
 mod gguf;
 mod hash;
@@ -204,6 +205,12 @@ impl Tokenizer {
     /// The tokens with a task.
     pub fn roles(&self) -> &Roles {
         &self.roles
+    }
+
+    /// The tokens after which a model has nothing more to say, in order: those with the tasks
+    /// `eos`, `eot` and `eom`, and control tokens known by their text, like `<|im_end|>`.
+    pub fn ends(&self) -> Vec<u32> {
+        ends::all(&self.vocab, &self.roles)
     }
 
     /// The same tokenizer with other tasks, for what `tokenizer_config.json` says. These tokens

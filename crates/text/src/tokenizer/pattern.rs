@@ -9,11 +9,16 @@ use std::sync::Mutex;
 /// What to look for.
 pub(crate) enum Pattern {
     Text(String),
-    Regex(Regex),
+    Regex(Box<Regex>),
     Char(Box<dyn Fn(char) -> bool + Send + Sync>),
 }
 
 impl Pattern {
+    /// Compiles the regular expression `pattern`, which stands at `path`.
+    pub fn regex(pattern: &str, path: &str) -> Result<Self, TokenizerError> {
+        Regex::new(pattern, path).map(|r| Self::Regex(Box::new(r)))
+    }
+
     /// Calls `found(start, end)` for every match in `text`, left to right.
     pub fn for_each(&self, text: &str, mut found: impl FnMut(usize, usize)) {
         match self {
@@ -60,8 +65,7 @@ const POSSESSIVE: [(&str, &str); 5] = [
 ];
 
 impl Regex {
-    /// Compiles `pattern`, which stands at `path`.
-    pub fn new(pattern: &str, path: &str) -> Result<Self, TokenizerError> {
+    fn new(pattern: &str, path: &str) -> Result<Self, TokenizerError> {
         let refuse = |problem: String| TokenizerError::Pattern {
             path: path.to_owned(),
             pattern: pattern.to_owned(),
@@ -155,7 +159,8 @@ fn has_possessive(pattern: &str) -> bool {
         match c {
             '\\' => {
                 // The braces of a class (`\p{L}`) are no quantifier.
-                if matches!(chars.next(), Some('p' | 'P')) && chars.as_str().starts_with('{') {
+                let class = matches!(chars.next(), Some('p' | 'P'));
+                if class && chars.as_str().starts_with('{') {
                     chars.by_ref().find(|&c| c == '}');
                 }
             }

@@ -3,7 +3,7 @@ use super::node::Node;
 use crate::tokenizer::TokenizerError;
 use crate::tokenizer::charsmap::Charsmap;
 use crate::tokenizer::normalize::Normalizer;
-use crate::tokenizer::pattern::{Pattern, Regex};
+use crate::tokenizer::pattern::Pattern;
 use crate::tokenizer::patterns::GPT2;
 use crate::tokenizer::pretokenize::{Behavior, PreTokenizer, Prepend};
 use crate::tokenizer::unicode;
@@ -80,8 +80,7 @@ pub(super) fn pre_tokenizer(
                 out.push(PreTokenizer::PrefixSpace);
             }
             if n.get("use_regex").bool_or(true)? {
-                let regex = Regex::new(GPT2, &n.path)?;
-                out.push(split(Pattern::Regex(regex), Behavior::Isolated));
+                out.push(split(Pattern::regex(GPT2, &n.path)?, Behavior::Isolated));
             }
             out.push(PreTokenizer::ByteLevel);
         }
@@ -96,7 +95,7 @@ pub(super) fn pre_tokenizer(
             by_char(unicode::is_punctuation, Behavior::Isolated),
         ]),
         "Whitespace" => out.push(PreTokenizer::Split {
-            pattern: Pattern::Regex(Regex::new(r"\w+|[^\w\s]+", &n.path)?),
+            pattern: Pattern::regex(r"\w+|[^\w\s]+", &n.path)?,
             behavior: Behavior::Removed,
             invert: true,
         }),
@@ -173,7 +172,7 @@ fn behavior(n: &Node<'_>) -> Result<Behavior, TokenizerError> {
 pub(super) fn pattern(n: &Node<'_>) -> Result<Pattern, TokenizerError> {
     let (text, regex) = (n.get("String"), n.get("Regex"));
     if !regex.value.is_null() {
-        return Ok(Pattern::Regex(Regex::new(regex.str()?, &regex.path)?));
+        return Pattern::regex(regex.str()?, &regex.path);
     }
     match text.str()? {
         "" => Err(text.wrong("an empty pattern")),
