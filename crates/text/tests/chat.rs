@@ -119,7 +119,7 @@ fn published_templates_take_no_markup_from_users() {
             template.render(&chat(messages), NOW)
         };
         let Ok(benign) = render("x") else { continue };
-        assert_eq!(benign.plain, [], "{}", t["name"]);
+        assert!(benign.plain.is_empty(), "{}", t["name"]);
         for control in &controls {
             let prompt = render(&format!("x{control}y")).unwrap();
             if prompt.text.contains(&format!("x{control}y")) {

@@ -1,4 +1,6 @@
 //! Token ids and texts against Hugging Face's and llama.cpp's records.
+#![allow(clippy::unwrap_used)]
+
 mod gguf;
 
 use rinfer_testkit::shared::{goldens, model, shared};
