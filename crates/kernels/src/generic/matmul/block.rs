@@ -1,6 +1,6 @@
 //! Layouts with one scale per 32: W8, W8F, W4, W4M, W5, W5M.
 use super::codes::dots;
-use super::tile::{Input, Kernel, Panel, panels};
+use super::tile::{Input, Kernel, Panel, Sums, panels, store};
 use crate::isa::Isa;
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
@@ -22,7 +22,7 @@ block_layouts!(w8 W8, w8f W8F, w4 W4, w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     #[inline(always)]
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R] {
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
         let layout = const { Layout::ALL[LAYOUT] };
         let bits = layout.bits();
         // 8-bit codes: the instruction set may subtract the offset itself.
@@ -50,7 +50,7 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
                     }
                 }
             }
-            y
+            store::<S, R, V>(sums, w.lane(), &y);
         }
     }
 }

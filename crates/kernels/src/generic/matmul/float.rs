@@ -1,5 +1,5 @@
 //! F32, F16 and BF16.
-use super::tile::{Input, Kernel, Panel, panels};
+use super::tile::{Input, Kernel, Panel, Sums, panels, store};
 use crate::isa::Isa;
 use crate::mat::MatmulTask;
 use std::ops::Range;
@@ -20,19 +20,20 @@ macro_rules! float_layouts {
             unsafe fn tile<S: Isa, const R: usize, const V: usize>(
                 w: Panel,
                 x: Input,
-            ) -> [[S::F; V]; R] {
+                sums: &mut Sums,
+            ) {
                 // SAFETY: the loop visits the inputs of the panel and the rows.
                 unsafe {
                     let mut y = [[S::splat(0.0); V]; R];
                     for k in 0..x.cols() {
                         for v in 0..V {
-                            let w = S::$load(w.codes::<S, $bytes>(16 * $bytes * k, v).cast());
+                            let codes = S::$load(w.codes::<S, $bytes>(16 * $bytes * k, v).cast());
                             for r in 0..R {
-                                y[r][v] = S::fma(w, S::splat(x.f32(r, k)), y[r][v]);
+                                y[r][v] = S::fma(codes, S::splat(x.f32(r, k)), y[r][v]);
                             }
                         }
                     }
-                    y
+                    store::<S, R, V>(sums, w.lane(), &y);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! K-quants, 256 inputs to a block of scales: W4K and W5K, W2K, W6K.
 use super::codes::dots;
-use super::tile::{Input, Kernel, Panel, panels};
+use super::tile::{Input, Kernel, Panel, Sums, panels, store};
 use crate::isa::Isa;
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
@@ -22,7 +22,7 @@ superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K);
 
 impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
     #[inline(always)]
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R] {
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
         let layout = const { Layout::ALL[LAYOUT] };
         // SAFETY: the loops visit the blocks of the panel and the rows.
         unsafe {
@@ -40,7 +40,7 @@ impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
                     }
                 }
             }
-            y
+            store::<S, R, V>(sums, w.lane(), &y);
         }
     }
 }

@@ -7,12 +7,12 @@ use std::ops::Range;
 
 /// A layout's inner loop.
 pub(super) trait Kernel {
-    /// The sums of `R` rows by `V` vectors over all inputs.
+    /// Writes the sums of `R` rows by `V` vectors over all inputs, from a row's `lane` on.
     ///
     /// # Safety
     /// The CPU has `S`; `w` is a panel of this layout, from the tile's first lane on; `x` is the
     /// tile's first row, in the form that the layout reads, with as many inputs.
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input) -> [[S::F; V]; R];
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, y: &mut Sums);
 }
 
 /// A panel's bytes, seen from lane `lane` on.
@@ -35,6 +35,11 @@ impl Panel {
     pub unsafe fn codes<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
         // SAFETY: within the codes, by the caller's promise.
         unsafe { self.codes.add(offset + N * (self.lane + v * S::LANES)) }
+    }
+    /// The tile's first lane.
+    #[inline(always)]
+    pub fn lane(self) -> usize {
+        self.lane
     }
 }
 
@@ -170,59 +175,49 @@ unsafe fn vectors_of<S: Isa, K: Kernel, const R: usize, const V: usize>(
     let (heads, codes) = t.weights.panel(p);
     let (heads, codes) = (heads.as_ptr(), codes.as_ptr());
     let x = Input::new(t.input, row);
+    let mut y = [[0.0; PANEL]; ROWS];
     for lane in (0..PANEL).step_by(V * S::LANES) {
         // SAFETY: passed on.
-        unsafe {
-            let y = K::tile::<S, R, V>(Panel { heads, codes, lane }, x);
-            for (r, y) in y.into_iter().enumerate() {
-                for (v, y) in y.into_iter().enumerate() {
-                    put::<S>(t, row + r, PANEL * p + lane + v * S::LANES, y);
-                }
-            }
+        unsafe { K::tile::<S, R, V>(Panel { heads, codes, lane }, x, &mut y) };
+    }
+    finish(t, p, row, &y[..R]);
+}
+
+/// Rows that a tile may have.
+const ROWS: usize = 8;
+/// A tile's sums, before bias and store.
+pub(super) type Sums = [[f32; PANEL]; ROWS];
+
+/// Writes `R` rows by `V` vectors from a row's `lane` on.
+#[inline(always)]
+pub(super) unsafe fn store<S: Isa, const R: usize, const V: usize>(
+    sums: &mut Sums,
+    lane: usize,
+    y: &[[S::F; V]; R],
+) {
+    for r in 0..R {
+        for v in 0..V {
+            // SAFETY: a tile's lanes are within a panel.
+            unsafe { S::store(sums[r].as_mut_ptr().add(lane + v * S::LANES), y[r][v]) };
         }
     }
 }
 
-/// Adds the bias and stores outputs `n` and up of one row, those that exist.
-#[inline(always)]
-unsafe fn put<S: Isa>(t: &MatmulTask<'_>, row: usize, n: usize, y: S::F) {
-    let lanes = S::LANES.min(t.weights.rows().saturating_sub(n));
-    if lanes == 0 {
-        return;
-    }
-    // SAFETY: tasks write disjoint panels; loads and stores are of whole vectors in bounds, or by
-    // way of a buffer of 16.
-    unsafe {
-        let out = t.out.part(row, n, lanes);
-        let bias = t.bias.map(|bias| &bias[n..n + lanes]);
-        if lanes == S::LANES {
-            return S::store(
-                out.as_mut_ptr(),
-                finish::<S>(t.store, y, bias.map(<[f32]>::as_ptr), out.as_ptr()),
-            );
-        }
-        let (mut old, mut add) = ([0.0; PANEL], [0.0; PANEL]);
-        old[..lanes].copy_from_slice(out);
+/// Adds the bias to a panel's sums and stores those of outputs that exist.
+fn finish(t: &MatmulTask<'_>, p: usize, row: usize, sums: &[[f32; PANEL]]) {
+    let n = PANEL * p;
+    let lanes = PANEL.min(t.weights.rows() - n);
+    let bias = t.bias.map(|bias| &bias[n..n + lanes]);
+    for (r, sums) in sums.iter().enumerate() {
+        let mut y = *sums;
         if let Some(bias) = bias {
-            add[..lanes].copy_from_slice(bias);
+            y.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
         }
-        let y = finish::<S>(t.store, y, bias.map(|_| add.as_ptr()), old.as_ptr());
-        S::store(old.as_mut_ptr(), y);
-        out.copy_from_slice(&old[..lanes]);
-    }
-}
-
-#[inline(always)]
-unsafe fn finish<S: Isa>(store: Store, y: S::F, bias: Option<*const f32>, old: *const f32) -> S::F {
-    // SAFETY: whole vectors, by the caller's promise.
-    unsafe {
-        let y = match bias {
-            Some(bias) => S::add(y, S::load(bias)),
-            None => y,
-        };
-        match store {
-            Store::Set => y,
-            Store::Add => S::add(S::load(old), y),
+        // SAFETY: tasks write disjoint panels.
+        let out = unsafe { t.out.part(row + r, n, lanes) };
+        match t.store {
+            Store::Set => out.copy_from_slice(&y[..lanes]),
+            Store::Add => out.iter_mut().zip(y).for_each(|(out, y)| *out += y),
         }
     }
 }
