@@ -93,12 +93,17 @@ pub enum LoadError {
         /// Name in the checkpoint.
         name: String,
     },
+    /// A tensor holds no weights.
+    #[error("tensor '{name}': {source}")]
+    Type {
+        /// Canonical name.
+        name: String,
+        /// Its type.
+        source: rinfer_formats::quant::NotWeights,
+    },
     /// The backend declines the model.
     #[error("{0}")]
     Unsupported(String),
-    /// A tensor could not be read.
-    #[error(transparent)]
-    Format(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
 fn meant(nearest: Option<&str>) -> String {

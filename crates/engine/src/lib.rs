@@ -4,6 +4,7 @@
 pub mod backend;
 pub mod batch;
 pub mod config;
+pub mod cpu;
 pub mod driver;
 pub mod engine;
 pub mod families;
@@ -11,6 +12,7 @@ pub mod request;
 pub mod rope;
 pub mod sample;
 mod schedule;
+pub mod size;
 pub mod spec;
+pub mod state;
 pub mod weights;
-mod widen;

@@ -338,6 +338,14 @@ pub enum Pool {
     Last,
 }
 
+impl ModelSpec {
+    /// Every attention, in the order of a forward pass.
+    pub fn attentions(&self) -> impl Iterator<Item = &Attention> {
+        let ops = self.layers.iter().flatten().flat_map(|b| &b.ops);
+        ops.filter_map(|op| if let Op::Attention(a) = op { Some(a) } else { None })
+    }
+}
+
 impl Branch {
     /// The usual pre-norm branch.
     pub fn pre(norm: Norm, op: Op) -> Branch {

@@ -6,7 +6,7 @@ use crate::backend::LoadError;
 use crate::config::{Config, ROPE_FREQS, Source};
 use crate::families::{self, Family, Rename};
 use crate::spec::{Branch, Head, ModelSpec, Norm, Op, QkNorm};
-use rinfer_formats::{DType, Tensor, Weights};
+use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -290,7 +290,8 @@ fn rows_of(tensor: Tensor<'_>, rows: Range<usize>) -> Option<Tensor<'_>> {
 }
 
 fn mapped<'a>(tensor: &Tensor<'_>, map: fn(f32) -> f32) -> Option<Tensor<'a>> {
-    let values = crate::widen::dequantise(tensor)?;
+    let mut values = vec![0.0; tensor.shape.iter().product()];
+    quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
     let bytes: Vec<u8> = values.into_iter().flat_map(|x| map(x).to_le_bytes()).collect();
     Some(Tensor { dtype: DType::F32, shape: tensor.shape.to_vec().into(), bytes: bytes.into() })
 }

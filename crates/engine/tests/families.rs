@@ -1,7 +1,7 @@
 //! From config.json and tensor names to a spec: both spellings, every golden, every mistake.
-mod memory;
+mod rig;
 
-use memory::{Memory, goldens};
+use rig::{Memory, goldens};
 use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::families::{FAMILIES, find};

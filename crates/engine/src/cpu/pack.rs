@@ -1,0 +1,95 @@
+//! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
+use crate::backend::{LoadError, Quant};
+use rinfer_formats::quant::{Codes, Packs, codes, dequantise};
+use rinfer_formats::{DType, Tensor, Weights};
+use rinfer_kernels::layout::RowCodes;
+use rinfer_kernels::{Layout, Packed, Team};
+use std::mem::take;
+
+/// Packs tensors of one checkpoint, whose presence and shapes were checked.
+pub(crate) struct Packer<'a> {
+    /// Packs panels side by side.
+    pub team: &'a Team,
+    /// Under canonical names.
+    pub weights: &'a dyn Weights,
+    /// How matrices are held.
+    pub quant: Quant,
+}
+
+impl Packer<'_> {
+    /// The matrix called `name`.
+    pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
+        let tensor = self.get(name)?;
+        let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);
+        let layout = layout(dtype, cols, self.quant);
+        // Refused here rather than in a row, which can't.
+        let none = dequantise(dtype, &[], &mut []);
+        none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
+        let stride = tensor.bytes.len() / rows.max(1);
+        let native = dtype.format().packs().is_some_and(|p| layout_of(p) == layout);
+        Ok(Packed::pack(self.team, layout, rows, cols, |i, out| {
+            let bytes = &tensor.bytes[i * stride..(i + 1) * stride];
+            if native { decode(dtype, bytes, cols, out) } else { widen(dtype, bytes, cols, out) }
+        }))
+    }
+    /// The vector called `name`.
+    pub fn vector(&self, name: &str) -> Result<Vec<f32>, LoadError> {
+        let tensor = self.get(name)?;
+        let mut out = vec![0.0; tensor.shape.iter().product()];
+        dequantise(tensor.dtype, &tensor.bytes, &mut out)
+            .map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
+        Ok(out)
+    }
+    fn get(&self, name: &str) -> Result<Tensor<'_>, LoadError> {
+        self.weights.get(name).ok_or_else(|| LoadError::Missing { name: name.to_owned() })
+    }
+}
+
+/// The layout that holds rows of `cols` elements of a type: its own where there is one, or f32.
+pub(crate) fn layout(dtype: DType, cols: usize, quant: Quant) -> Layout {
+    let own = dtype.format().packs().map(layout_of).filter(|l| cols.is_multiple_of(l.block()));
+    match (quant, own) {
+        (Quant::Native, Some(layout)) => layout,
+        _ => Layout::F32,
+    }
+}
+
+fn layout_of(packs: Packs) -> Layout {
+    match packs {
+        Packs::F32 => Layout::F32,
+        Packs::F16 => Layout::F16,
+        Packs::Bf16 => Layout::Bf16,
+        Packs::W8 => Layout::W8,
+        Packs::W8F => Layout::W8F,
+        Packs::W4 => Layout::W4,
+        Packs::W4M => Layout::W4M,
+        Packs::W5 => Layout::W5,
+        Packs::W5M => Layout::W5M,
+        Packs::W2K => Layout::W2K,
+        Packs::W4K => Layout::W4K,
+        Packs::W5K => Layout::W5K,
+        Packs::W6K => Layout::W6K,
+    }
+}
+
+/// The lists move over and back, so their memory is used again for the next row.
+fn decode(dtype: DType, bytes: &[u8], cols: usize, out: &mut RowCodes) {
+    let mut row = Codes {
+        q: take(&mut out.q),
+        d: take(&mut out.d),
+        m: take(&mut out.m),
+        s: take(&mut out.s),
+        t: take(&mut out.t),
+        scale: take(&mut out.scale),
+        f32: take(&mut out.f32),
+        half: take(&mut out.half),
+    };
+    codes(dtype, bytes, cols, &mut row).expect("a type with codes");
+    let Codes { q, d, m, s, t, scale, f32, half } = row;
+    *out = RowCodes { q, d, m, s, t, scale, f32, half };
+}
+
+fn widen(dtype: DType, bytes: &[u8], cols: usize, out: &mut RowCodes) {
+    out.f32.resize(cols, 0.0);
+    dequantise(dtype, bytes, &mut out.f32).expect("a type of weights");
+}

@@ -1,0 +1,210 @@
+//! A spec and its weights, resolved once to the steps of a forward pass.
+use super::attention::AttentionStep;
+use super::mlp::MlpStep;
+use super::pack::Packer;
+use crate::backend::LoadError;
+use crate::spec::{Branch, Head, ModelSpec, Norm, NormKind, Op};
+use crate::weights::{branch_norms, layer};
+use rinfer_kernels::layout::Reads;
+use rinfer_kernels::mat::Store;
+use rinfer_kernels::ops::{self, Linear};
+use rinfer_kernels::{Mat, Packed};
+
+/// Everything that a pass reads but state.
+pub(crate) struct Plan {
+    /// The token embedding.
+    pub embed: Packed,
+    /// Multiplies it.
+    pub embed_scale: f32,
+    /// All layers' branches.
+    pub steps: Vec<Step>,
+    /// The stream's last norm.
+    pub final_norm: Option<NormWeights>,
+    /// The head; none if the embedding is.
+    pub output: Option<Packed>,
+    /// Added to the logits.
+    pub output_bias: Option<Vec<f32>>,
+    /// Multiplies the logits.
+    pub logit_scale: f32,
+    /// Caps them then.
+    pub softcap: Option<f32>,
+}
+
+/// One branch.
+pub(crate) struct Step {
+    /// Of the stream.
+    pub pre: Option<NormWeights>,
+    /// On one input.
+    pub blocks: Vec<Block>,
+    /// Whether one of them reads 8-bit activations.
+    pub q8: bool,
+    /// Of the blocks' sum.
+    pub post: Option<NormWeights>,
+    /// Multiplies what joins the stream.
+    pub scale: f32,
+}
+
+/// One operation.
+pub(crate) enum Block {
+    Attention(AttentionStep),
+    Mlp(MlpStep),
+}
+
+impl Plan {
+    /// Packs everything. The numbers of buffers and pools are their places in the lists that
+    /// [`super::scratch`] and [`crate::state`] make of the same spec.
+    pub fn new(spec: &ModelSpec, packer: &Packer<'_>) -> Result<Plan, LoadError> {
+        let Head::Lm { tied, bias, scale, softcap } = spec.head else {
+            return Err(LoadError::Unsupported("a model without logits".into()));
+        };
+        let mut pools = 0..;
+        let mut steps = Vec::new();
+        for (i, branches) in spec.layers.iter().enumerate() {
+            for branch in branches {
+                steps.push(Step::new(spec, i, branch, &mut pools, packer)?);
+            }
+        }
+        let output_bias = bias.then(|| packer.vector("output.bias")).transpose()?;
+        Ok(Plan {
+            embed: packer.matrix("token_embd.weight")?,
+            embed_scale: spec.embed.scale,
+            steps,
+            final_norm: NormWeights::new(spec.final_norm.as_ref(), "output_norm", packer)?,
+            output: (!tied).then(|| packer.matrix("output.weight")).transpose()?,
+            output_bias,
+            logit_scale: scale,
+            softcap,
+        })
+    }
+    /// The head's projection.
+    pub fn head(&self) -> &Packed {
+        self.output.as_ref().unwrap_or(&self.embed)
+    }
+    /// Bytes of weights held.
+    pub fn bytes(&self) -> usize {
+        let ends = self.embed.bytes().len() + self.output.as_ref().map_or(0, |p| p.bytes().len());
+        let last = self.final_norm.as_ref().map_or(0, NormWeights::bytes);
+        let bias = self.output_bias.as_ref().map_or(0, |b| 4 * b.len());
+        ends + last + bias + self.steps.iter().map(Step::bytes).sum::<usize>()
+    }
+}
+
+impl Step {
+    fn new(
+        spec: &ModelSpec,
+        i: usize,
+        branch: &Branch,
+        pools: &mut impl Iterator<Item = usize>,
+        packer: &Packer<'_>,
+    ) -> Result<Step, LoadError> {
+        let (pre, post) = branch_norms(branch);
+        let block = |op: &Op| match op {
+            Op::Attention(a) => {
+                let pool = pools.next().unwrap_or_default();
+                AttentionStep::new(spec, i, a, pool, packer).map(Block::Attention)
+            }
+            Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(Block::Mlp),
+            other => Err(LoadError::Unsupported(format!("{other:?}"))),
+        };
+        let blocks: Vec<Block> = branch.ops.iter().map(block).collect::<Result<_, _>>()?;
+        Ok(Step {
+            pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
+            q8: blocks.iter().any(Block::reads_q8),
+            blocks,
+            post: NormWeights::new(branch.post.as_ref(), &layer(i, post), packer)?,
+            scale: branch.scale,
+        })
+    }
+    /// Whether the one block's output joins the stream as it is, so that its last product can be
+    /// added right there.
+    pub fn joins_as_is(&self) -> bool {
+        self.blocks.len() == 1 && self.post.is_none() && self.scale == 1.0
+    }
+    fn bytes(&self) -> usize {
+        let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
+        norms.chain(self.blocks.iter().map(Block::bytes)).sum()
+    }
+}
+
+impl Block {
+    fn reads_q8(&self) -> bool {
+        match self {
+            Block::Attention(a) => a.reads_q8(),
+            Block::Mlp(m) => m.reads_q8(),
+        }
+    }
+    fn bytes(&self) -> usize {
+        match self {
+            Block::Attention(a) => a.bytes(),
+            Block::Mlp(m) => m.bytes(),
+        }
+    }
+}
+
+/// A norm and its parameters.
+pub(crate) struct NormWeights {
+    kind: ops::NormKind,
+    eps: f32,
+    weight: Vec<f32>,
+    bias: Option<Vec<f32>>,
+}
+
+impl NormWeights {
+    /// The norm called `name`, if there is one.
+    pub fn new(
+        norm: Option<&Norm>,
+        name: &str,
+        packer: &Packer<'_>,
+    ) -> Result<Option<NormWeights>, LoadError> {
+        let Some(norm) = norm else { return Ok(None) };
+        let bias = norm.bias.then(|| packer.vector(&format!("{name}.bias"))).transpose()?;
+        Ok(Some(NormWeights {
+            kind: match norm.kind {
+                NormKind::Rms => ops::NormKind::Rms,
+                NormKind::Layer => ops::NormKind::Layer,
+            },
+            eps: norm.eps,
+            weight: packer.vector(&format!("{name}.weight"))?,
+            bias,
+        }))
+    }
+    /// What the kernels take.
+    pub fn view(&self) -> ops::Norm<'_> {
+        ops::Norm {
+            kind: self.kind,
+            eps: self.eps,
+            weight: Some(&self.weight),
+            bias: self.bias.as_deref(),
+        }
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * (self.weight.len() + self.bias.as_ref().map_or(0, Vec::len))
+    }
+}
+
+/// A projection and its bias.
+pub(crate) struct Projection {
+    weights: Packed,
+    bias: Option<Vec<f32>>,
+}
+
+impl Projection {
+    /// The projection called `name`.
+    pub fn new(name: &str, bias: bool, packer: &Packer<'_>) -> Result<Projection, LoadError> {
+        let bias = bias.then(|| packer.vector(&format!("{name}.bias"))).transpose()?;
+        Ok(Projection { weights: packer.matrix(&format!("{name}.weight"))?, bias })
+    }
+    /// What [`ops::linear`] takes.
+    pub fn job<'a>(&'a self, out: &'a mut Mat, store: Store) -> Linear<'a> {
+        Linear { weights: &self.weights, bias: self.bias.as_deref(), store, out }
+    }
+    /// Whether it multiplies 8-bit activations.
+    pub fn reads_q8(&self) -> bool {
+        self.weights.layout().reads() == Reads::Q8
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.weights.bytes().len() + self.bias.as_ref().map_or(0, |b| 4 * b.len())
+    }
+}

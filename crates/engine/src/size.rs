@@ -1,0 +1,63 @@
+//! What a model takes in memory: every figure is a sum over its spec, and there is one for each, so
+//! that planning, admission and `inspect` say what the executor then allocates.
+use crate::backend::{Kv, Limits};
+use crate::cpu::{kv_kind, pack, scratch::Scratch};
+use crate::spec::{Attention, ModelSpec};
+use crate::state::pages;
+use crate::weights::needs;
+use rinfer_formats::Weights;
+use rinfer_kernels::Packed;
+use rinfer_kernels::kv::{PAGE, Pool};
+
+/// Bytes of an executor on the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Packed weights.
+    pub weights: usize,
+    /// Keys and values.
+    pub state: usize,
+    /// What a forward pass writes on the way.
+    pub scratch: usize,
+}
+
+impl Memory {
+    /// Of `spec` with `weights` within `limits`, on `threads` threads.
+    pub fn of(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits, threads: usize) -> Memory {
+        Memory {
+            weights: self::weights(spec, weights, limits),
+            state: state(spec, limits),
+            scratch: Scratch::new(spec, limits, threads).bytes(),
+        }
+    }
+    /// The sum.
+    pub fn total(&self) -> usize {
+        self.weights + self.state + self.scratch
+    }
+}
+
+/// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
+pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
+    let bytes = |need: crate::weights::Need| match need.shape[..] {
+        [rows, cols] => weights.get(&need.name).map_or(0, |tensor| {
+            Packed::size(pack::layout(tensor.dtype, cols, limits.quant), rows, cols)
+        }),
+        _ => 4 * need.shape.iter().product::<usize>(),
+    };
+    needs(spec).into_iter().map(bytes).sum()
+}
+
+/// Bytes of all sequences' keys and values.
+pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
+    let bytes = |a: &Attention| {
+        let page = Pool::page_bytes(kv_kind(limits.kv), a.kv_heads, a.head_dim);
+        page * pages(a.window, limits)
+    };
+    spec.attentions().map(bytes).sum()
+}
+
+/// Bytes that one more position of a long sequence takes: keys and values of layers without a
+/// window.
+pub fn position(spec: &ModelSpec, kv: Kv) -> usize {
+    let bytes = |a: &Attention| Pool::page_bytes(kv_kind(kv), a.kv_heads, a.head_dim) / PAGE;
+    spec.attentions().filter(|a| a.window.is_none()).map(bytes).sum()
+}

@@ -1,0 +1,205 @@
+//! Pages of keys and values, and the sequences that they belong to.
+use super::saved;
+use super::saved::{Header, Reader};
+use super::table::{Group, pages};
+use crate::backend::{Limits, State};
+use crate::batch::Slot;
+use crate::cpu::kv_kind;
+use crate::spec::{Attention, ModelSpec};
+use rinfer_kernels::kv::{PAGE, Pool};
+
+/// The state of all sequences.
+pub struct Pages {
+    groups: Vec<Group>,
+    cache: Cache,
+    /// By slot: positions held, if it is open.
+    len: Vec<Option<usize>>,
+    context: usize,
+    header: Header,
+}
+
+/// Every layer's pages.
+pub struct Cache {
+    layers: Vec<Layer>,
+}
+
+struct Layer {
+    group: usize,
+    pool: Pool,
+}
+
+impl Cache {
+    /// The group that the tables of attention `i` are in, and its pages.
+    pub fn layer(&mut self, i: usize) -> (usize, &mut Pool) {
+        let layer = &mut self.layers[i];
+        (layer.group, &mut layer.pool)
+    }
+    fn copy(&mut self, group: usize, from: u32, to: u32) {
+        for layer in self.layers.iter_mut().filter(|l| l.group == group) {
+            layer.pool.copy(from, to);
+        }
+    }
+}
+
+impl Pages {
+    /// Allocates the pages of a model.
+    pub fn new(spec: &ModelSpec, limits: &Limits) -> Pages {
+        let windows = super::windows(spec);
+        let kind = kv_kind(limits.kv);
+        let layer = |a: &Attention| Layer {
+            group: windows.iter().position(|w| *w == a.window).unwrap_or_default(),
+            pool: Pool::new(kind, a.kv_heads, a.head_dim, super::pages(a.window, limits)),
+        };
+        Pages {
+            cache: Cache { layers: spec.attentions().map(layer).collect() },
+            groups: windows.iter().map(|w| Group::new(*w, limits)).collect(),
+            len: vec![None; limits.slots],
+            context: limits.context,
+            header: Header::new(spec, kind),
+        }
+    }
+    /// Adds `rows` positions to a sequence and makes their pages writable.
+    ///
+    /// # Panics
+    /// If they were not reserved.
+    pub fn extend(&mut self, slot: Slot, rows: usize) {
+        let (i, len) = (slot.0 as usize, self.len(slot));
+        self.write(i, len..len + rows);
+        self.len[i] = Some(len + rows);
+    }
+    /// The tables of some sequences, by group, and the pages that they point into.
+    pub fn tables<'a>(
+        &'a mut self,
+        slots: impl Iterator<Item = Slot> + Clone,
+    ) -> (Vec<Vec<&'a [u32]>>, &'a mut Cache) {
+        let of = |g: &'a Group| slots.clone().map(|s| g.table(s.0 as usize)).collect();
+        (self.groups.iter().map(of).collect(), &mut self.cache)
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.cache.layers.iter().map(|l| l.shape().bytes(l.pool.pages() * PAGE)).sum()
+    }
+    fn write(&mut self, slot: usize, at: std::ops::Range<usize>) {
+        for (g, group) in self.groups.iter_mut().enumerate() {
+            group.extend(slot, at.clone(), |from, to| self.cache.copy(g, from, to));
+        }
+    }
+    fn vacant(&self) -> Option<usize> {
+        self.len.iter().position(Option::is_none)
+    }
+}
+
+impl State for Pages {
+    fn open(&mut self) -> Option<Slot> {
+        let slot = self.vacant()?;
+        self.len[slot] = Some(0);
+        Some(Slot(slot as u32))
+    }
+    fn fork(&mut self, from: Slot, len: usize) -> Option<Slot> {
+        let source = from.0 as usize;
+        let partial = usize::from(!len.is_multiple_of(PAGE));
+        let can = |g: &Group| g.holds(source, len) && g.free() >= partial;
+        let slot = self.vacant()?;
+        if len > self.len(from) || !self.groups.iter().all(can) {
+            return None;
+        }
+        for (g, group) in self.groups.iter_mut().enumerate() {
+            group.share(source, slot, len, |from, to| self.cache.copy(g, from, to));
+        }
+        self.len[slot] = Some(len);
+        Some(Slot(slot as u32))
+    }
+    /// Where every slot has its full share of a group's pages, they are taken when rows come.
+    fn reserve(&mut self, slot: Slot, len: usize) -> bool {
+        let (i, held) = (slot.0 as usize, self.len(slot));
+        let at = held..len.max(held);
+        let fits = |g: &Group| !g.reserved || g.lacks(i, at.clone()) <= g.free();
+        if len > self.context || !self.groups.iter().all(fits) {
+            return false;
+        }
+        for (g, group) in self.groups.iter_mut().enumerate().filter(|(_, g)| g.reserved) {
+            group.extend(i, at.clone(), |from, to| self.cache.copy(g, from, to));
+        }
+        true
+    }
+    fn truncate(&mut self, slot: Slot, len: usize) -> bool {
+        let i = slot.0 as usize;
+        if len > self.len(slot) || !self.groups.iter().all(|g| g.holds(i, len)) {
+            return false;
+        }
+        self.groups.iter_mut().for_each(|g| g.truncate(i, len));
+        self.len[i] = Some(len);
+        true
+    }
+    fn close(&mut self, slot: Slot) {
+        self.groups.iter_mut().for_each(|g| g.truncate(slot.0 as usize, 0));
+        self.len[slot.0 as usize] = None;
+    }
+    fn len(&self, slot: Slot) -> usize {
+        self.len[slot.0 as usize].expect("an open slot")
+    }
+    /// By the groups whose pages must be reserved; in the others a vacant slot has room.
+    fn room(&self) -> usize {
+        let vacant = self.len.iter().filter(|l| l.is_none()).count();
+        let free = self.groups.iter().filter(|g| g.reserved).map(|g| g.free() * PAGE).min();
+        free.unwrap_or(vacant * self.context)
+    }
+    fn save(&self, slot: Slot) -> Vec<u8> {
+        let len = self.len(slot);
+        let mut body = Vec::new();
+        for layer in &self.cache.layers {
+            let group = &self.groups[layer.group];
+            for i in pages(group.seen(len)) {
+                let page = layer.pool.page(group.table(slot.0 as usize)[i]);
+                saved::read_page(page, layer.shape(), (len - i * PAGE).min(PAGE), &mut body);
+            }
+        }
+        self.header.around(len, body)
+    }
+    fn restore(&mut self, bytes: &[u8]) -> Result<Slot, String> {
+        let (len, body) = self.header.check(bytes)?;
+        let size = |l: &Layer| -> usize {
+            let used = pages(self.groups[l.group].seen(len));
+            let positions = if used.is_empty() { 0 } else { len - used.start * PAGE };
+            l.shape().bytes(positions)
+        };
+        if len > self.context {
+            return Err(format!(
+                "the saved state has {len} positions, the context {}",
+                self.context
+            ));
+        }
+        let expected: usize = self.cache.layers.iter().map(size).sum();
+        if body.len() != expected {
+            return Err(format!("the saved state has {} bytes, expected {expected}", body.len()));
+        }
+        let slot = self.open().ok_or("no slot is free for the saved state")?;
+        let i = slot.0 as usize;
+        let enough = |g: &Group| g.lacks(i, g.seen(len)) <= g.free();
+        if !self.groups.iter().all(enough) {
+            self.close(slot);
+            return Err(format!("no room for the {len} positions of the saved state"));
+        }
+        for (g, group) in self.groups.iter_mut().enumerate() {
+            group.extend(i, group.seen(len), |from, to| self.cache.copy(g, from, to));
+        }
+        let mut body = Reader(body);
+        for layer in &mut self.cache.layers {
+            let group = &self.groups[layer.group];
+            for p in pages(group.seen(len)) {
+                let shape = layer.shape();
+                let page = layer.pool.page_mut(group.table(i)[p]);
+                saved::write_page(page, shape, (len - p * PAGE).min(PAGE), &mut body);
+            }
+        }
+        self.len[i] = Some(len);
+        Ok(slot)
+    }
+}
+
+impl Layer {
+    fn shape(&self) -> saved::Shape {
+        let (kv_heads, head_dim) = self.pool.shape();
+        saved::Shape { kv_heads, head_dim, element: self.pool.kind().bytes() }
+    }
+}

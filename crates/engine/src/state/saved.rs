@@ -1,0 +1,137 @@
+//! A sequence's state as bytes: a header that says for which model, then what is used of its pages.
+use crate::spec::ModelSpec;
+use rinfer_kernels::kv::{KvKind, PAGE};
+
+const MAGIC: &[u8; 8] = b"rinferKV";
+const VERSION: u32 = 1;
+/// Magic, version, bytes to an element, model, length, digest.
+const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 8;
+
+/// What must agree for a saved state to be continued.
+pub(crate) struct Header {
+    model: u64,
+    kind: KvKind,
+}
+
+impl Header {
+    /// Of states of `spec`, kept as `kind`.
+    pub fn new(spec: &ModelSpec, kind: KvKind) -> Header {
+        Header { model: digest(format!("{spec:?}").as_bytes()), kind }
+    }
+    /// The saved form of `len` positions whose pages are `body`.
+    pub fn around(&self, len: usize, body: Vec<u8>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER + body.len());
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend((self.kind.bytes() as u32).to_le_bytes());
+        out.extend(self.model.to_le_bytes());
+        out.extend((len as u64).to_le_bytes());
+        out.extend(digest(&body).to_le_bytes());
+        out.extend(body);
+        out
+    }
+    /// The number of positions, and the body.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check<'a>(&self, bytes: &'a [u8]) -> Result<(usize, &'a [u8]), String> {
+        let short = || "the saved state is cut short".to_owned();
+        let (header, body) = bytes.split_at_checked(HEADER).ok_or_else(short)?;
+        let word = |at: usize| {
+            let bytes = header[at..at + 8].try_into().unwrap_or_default();
+            u64::from_le_bytes(bytes)
+        };
+        let half = |at: usize| (word(at) & 0xFFFF_FFFF) as u32;
+        if header[..8] != *MAGIC {
+            return Err("this is no saved state".into());
+        }
+        if half(8) != VERSION {
+            return Err(format!("the saved state has version {}, expected {VERSION}", half(8)));
+        }
+        if word(16) != self.model {
+            return Err("the saved state is of another model".into());
+        }
+        if half(12) as usize != self.kind.bytes() {
+            let (found, expected) = (8 * u64::from(half(12)), 8 * self.kind.bytes());
+            return Err(format!(
+                "the saved state is of f{found} keys and values, this model's f{expected}"
+            ));
+        }
+        if word(32) != digest(body) {
+            return Err("the saved state is damaged: its digest is wrong".into());
+        }
+        let len = usize::try_from(word(24)).map_err(|_| short())?;
+        Ok((len, body))
+    }
+}
+
+/// What a page's layout follows from.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// Bytes to an element.
+    pub element: usize,
+}
+
+impl Shape {
+    /// Bytes that `n` positions take.
+    pub fn bytes(self, n: usize) -> usize {
+        n * self.kv_heads * (self.head_dim + self.value_dim()) * self.element
+    }
+    /// Channels of a value, as its page has them.
+    fn value_dim(self) -> usize {
+        self.head_dim.next_multiple_of(16)
+    }
+    /// The used stretches of a page that holds `n` positions: of every channel's keys, then all
+    /// values, head by head.
+    fn used(self, n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let (channel, keys) = (PAGE * self.element, self.head_dim * PAGE * self.element);
+        let head = keys + self.value_dim() * channel;
+        (0..self.kv_heads).map(move |h| h * head).flat_map(move |head| {
+            let of_channel = move |c| (head + c * channel, n * self.element);
+            let values = (head + keys, n * self.value_dim() * self.element);
+            let all = (0..self.head_dim).map(of_channel).chain([values]);
+            all.map(|(from, len)| from..from + len)
+        })
+    }
+}
+
+/// Appends what is used of a page.
+pub(crate) fn read_page(page: &[u8], shape: Shape, n: usize, out: &mut Vec<u8>) {
+    for at in shape.used(n) {
+        out.extend_from_slice(&page[at]);
+    }
+}
+
+/// The opposite; the body has the length that its pages need.
+pub(crate) fn write_page(page: &mut [u8], shape: Shape, n: usize, body: &mut Reader<'_>) {
+    for at in shape.used(n) {
+        let part = body.take(at.len());
+        page[at].copy_from_slice(part);
+    }
+}
+
+/// Bytes not yet read.
+pub(crate) struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> &'a [u8] {
+        let (part, rest) = self.0.split_at(n);
+        self.0 = rest;
+        part
+    }
+}
+
+/// A 64-bit digest against accidents: FNV-1a over words.
+fn digest(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]).map(|w| u64::from_le_bytes(*w));
+    words.chain([bytes.len() as u64]).fold(0xCBF2_9CE4_8422_2325, |h, word| {
+        (h ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(29)
+    })
+}

@@ -1,0 +1,133 @@
+//! Which pages a sequence's positions lie in: counts and references, no data.
+use super::SLACK;
+use crate::backend::Limits;
+use rinfer_kernels::kv::PAGE;
+use std::ops::Range;
+
+/// In a table, the place of a page that fell out of the window.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The pages of layers that see equally far. A page is written only by its one owner; a shared one
+/// is copied first.
+pub(crate) struct Group {
+    /// Keys that a query sees, counting itself.
+    window: Option<usize>,
+    /// Whether pages are taken when positions are reserved, or when rows come.
+    pub reserved: bool,
+    /// By page: tables that it is in.
+    owners: Vec<u32>,
+    free: Vec<u32>,
+    /// By slot.
+    tables: Vec<Vec<u32>>,
+}
+
+impl Group {
+    /// All pages free.
+    pub fn new(window: Option<usize>, limits: &Limits) -> Group {
+        let pages = super::pages(window, limits);
+        let table = |_| Vec::with_capacity(limits.context.div_ceil(PAGE));
+        Group {
+            window,
+            reserved: super::reserved(window, limits),
+            owners: vec![0; pages],
+            free: (0..pages as u32).rev().collect(),
+            tables: (0..limits.slots).map(table).collect(),
+        }
+    }
+    /// Page `i` holds positions `64i..64i + 64` of the slot's sequence.
+    pub fn table(&self, slot: usize) -> &[u32] {
+        &self.tables[slot]
+    }
+    /// Number of free pages.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+    /// The positions before `len` that a query at `len` or later can see.
+    pub fn seen(&self, len: usize) -> Range<usize> {
+        self.window.map_or(0, |w| (len + 1).saturating_sub(w).min(len))..len
+    }
+    /// Whether all that is [`Group::seen`] from `len` on is still held.
+    pub fn holds(&self, slot: usize, len: usize) -> bool {
+        pages(self.seen(len)).all(|i| self.tables[slot].get(i).is_some_and(|p| *p != NONE))
+    }
+    /// Pages to be taken before positions `at` can be written.
+    pub fn lacks(&self, slot: usize, at: Range<usize>) -> usize {
+        pages(at).filter(|i| !self.owned(slot, *i)).count()
+    }
+    /// Makes positions `at`, which follow what is held, writable; `copy` copies the data of one page
+    /// over another's.
+    ///
+    /// # Panics
+    /// If a page is lacking.
+    pub fn extend(&mut self, slot: usize, at: Range<usize>, mut copy: impl FnMut(u32, u32)) {
+        self.forget(slot, at.start);
+        for i in pages(at) {
+            if self.owned(slot, i) {
+                continue;
+            }
+            let page = self.take();
+            if self.tables[slot].len() <= i {
+                self.tables[slot].resize(i + 1, NONE);
+            }
+            let before = std::mem::replace(&mut self.tables[slot][i], page);
+            if before != NONE {
+                copy(before, page);
+                self.release(before);
+            }
+        }
+    }
+    /// Gives back what lies behind `len`.
+    pub fn truncate(&mut self, slot: usize, len: usize) {
+        while self.tables[slot].len() > len.div_ceil(PAGE) {
+            let page = self.tables[slot].pop().unwrap_or(NONE);
+            self.release(page);
+        }
+    }
+    /// Gives the first `len` positions of one slot, whole pages shared, to an empty other.
+    ///
+    /// # Panics
+    /// If a page is lacking.
+    pub fn share(&mut self, from: usize, to: usize, len: usize, copy: impl FnMut(u32, u32)) {
+        let mut table = std::mem::take(&mut self.tables[to]);
+        table.extend_from_slice(&self.tables[from][..len.div_ceil(PAGE)]);
+        for page in table.iter().filter(|p| **p != NONE) {
+            self.owners[*page as usize] += 1;
+        }
+        self.tables[to] = table;
+        if !len.is_multiple_of(PAGE) {
+            self.extend(to, len..len + 1, copy);
+        }
+    }
+    /// Gives back what no query from `len` on sees, but for a little more to go back to.
+    fn forget(&mut self, slot: usize, len: usize) {
+        let first = self.seen(len).start.saturating_sub(SLACK) / PAGE;
+        for i in (0..first.min(self.tables[slot].len())).rev() {
+            match std::mem::replace(&mut self.tables[slot][i], NONE) {
+                NONE => break,
+                page => self.release(page),
+            }
+        }
+    }
+    fn owned(&self, slot: usize, i: usize) -> bool {
+        let page = self.tables[slot].get(i).copied().unwrap_or(NONE);
+        page != NONE && self.owners[page as usize] == 1
+    }
+    fn take(&mut self) -> u32 {
+        let page = self.free.pop().expect("a page that was reserved");
+        self.owners[page as usize] = 1;
+        page
+    }
+    fn release(&mut self, page: u32) {
+        if let Some(owners) = self.owners.get_mut(page as usize) {
+            *owners -= 1;
+            if *owners == 0 {
+                self.free.push(page);
+            }
+        }
+    }
+}
+
+/// The pages that positions lie in.
+pub(crate) fn pages(at: Range<usize>) -> Range<usize> {
+    at.start / PAGE..if at.is_empty() { at.start / PAGE } else { at.end.div_ceil(PAGE) }
+}

@@ -1,0 +1,80 @@
+//! I1 to I3: the same bits at every batch, chunking, number of threads and instruction tier.
+mod rig;
+
+use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
+use rinfer_engine::backend::Limits;
+use rinfer_kernels::{Kernels, TIERS};
+use rinfer_testkit::Golden;
+
+fn usable() -> impl Iterator<Item = &'static Kernels> {
+    TIERS.iter().copied().filter(|t| (t.usable)())
+}
+
+fn each(check: impl Fn(&Golden, &Limits)) {
+    for golden in goldens() {
+        for limits in [LIMITS, NATIVE] {
+            check(&golden, &limits);
+        }
+    }
+}
+
+#[test]
+fn chunks() {
+    each(|golden, limits| {
+        let mut rig = Rig::golden(golden, limits);
+        let (ids, ..) = golden.prompt(0);
+        let whole = rig.run(&ids, ids.len());
+        for chunk in [1, 7, 32] {
+            let what = format!("{} in chunks of {chunk}", golden.name);
+            assert_bits(&rig.run(&ids, chunk), &whole, rig.vocab, &what);
+        }
+    });
+}
+
+#[test]
+fn strangers() {
+    each(|golden, limits| {
+        let mut rig = Rig::golden(golden, limits);
+        let vocab = rig.vocab;
+        let ((a, ..), (b, ..)) = (golden.prompt(0), golden.prompt(1));
+        let (alone_a, alone_b) = (rig.run(&a, 64), rig.run(&b, 64));
+        let [first, second, third] = [(); 3].map(|()| rig.open());
+        let noise: Vec<i32> = (0..23).map(|i| i * 7 % 200).collect();
+        let mut together_a = Vec::new();
+        // Six rows of `a` at a time, with `b` in the middle, and noise before and behind it.
+        for (i, part) in a.chunks(6).enumerate() {
+            let mut parts = vec![(first, part)];
+            match i {
+                0 => parts.insert(0, (third, &noise[..11])),
+                1 => parts.insert(0, (second, &b[..])),
+                2 => parts.push((third, &noise[11..])),
+                _ => {}
+            }
+            let at: usize =
+                parts.iter().take_while(|p| p.0 != first).map(|p| p.1.len() * vocab).sum();
+            let logits = rig.batch(&parts);
+            together_a.extend_from_slice(&logits[at..at + part.len() * vocab]);
+            if i == 1 {
+                assert_bits(&logits[..b.len() * vocab], &alone_b, vocab, &golden.name);
+            }
+        }
+        assert_bits(&together_a, &alone_a, vocab, &golden.name);
+    });
+}
+
+#[test]
+fn threads_and_tiers() {
+    each(|golden, limits| {
+        let (ids, ..) = golden.prompt(0);
+        let mut expect: Option<Vec<f32>> = None;
+        for tier in usable() {
+            for threads in [1, 2, 3] {
+                let mut rig = Rig::golden_on(golden, limits, threads, tier);
+                let logits = rig.run(&ids, 20);
+                let what = format!("{} on {threads} threads of {}", golden.name, tier.name);
+                let expect = expect.get_or_insert_with(|| logits.clone());
+                assert_bits(&logits, expect, rig.vocab, &what);
+            }
+        }
+    });
+}

@@ -1,0 +1,164 @@
+//! State: sharing, going back, saving; what comes after has the bits of a cold run.
+mod rig;
+
+use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
+use rinfer_engine::backend::{Executor, Kv, Limits};
+use rinfer_engine::batch::Slot;
+use rinfer_testkit::Golden;
+
+fn golden(name: &str) -> Golden {
+    Golden::load(&rinfer_testkit::shared::goldens().join(name))
+}
+
+/// Ids in the vocabulary, `n` of them.
+fn noise(n: usize) -> Vec<i32> {
+    (0..n as i32).map(|i| (i * 37 + 11) % 251).collect()
+}
+
+/// What `slot` answers to `ids` is what a new sequence of `before` and `ids` answers.
+fn check(rig: &mut Rig, slot: Slot, before: &[i32], ids: &[i32], what: &str) {
+    assert_eq!(rig.executor.state().len(slot), before.len(), "{what}");
+    let found = rig.feed(slot, ids, 5);
+    let all = [before, ids].concat();
+    let cold = rig.run(&all, 64);
+    assert_bits(&found, &cold[before.len() * rig.vocab..], rig.vocab, what);
+}
+
+#[test]
+fn fork_truncate_save_restore() {
+    let ids = noise(100);
+    for g in goldens() {
+        for limits in [LIMITS, NATIVE] {
+            let rig = &mut Rig::golden(&g, &limits);
+            let slot = rig.open();
+            rig.feed(slot, &ids[..80], 64);
+            for len in [80, 64, 17] {
+                let fork = rig.executor.state().fork(slot, len).expect("room");
+                check(
+                    rig,
+                    fork,
+                    &ids[..len],
+                    &ids[len..100],
+                    &format!("{} forked at {len}", g.name),
+                );
+                rig.close(fork);
+            }
+            let saved = rig.executor.state().save(slot);
+            let restored = rig.executor.state().restore(&saved).expect("room");
+            check(rig, restored, &ids[..80], &ids[80..], &format!("{} restored", g.name));
+            rig.close(restored);
+            for len in [80, 70, 64, 3, 0] {
+                assert!(rig.executor.state().truncate(slot, len));
+                check(
+                    rig,
+                    slot,
+                    &ids[..len],
+                    &ids[len..len + 3],
+                    &format!("{} cut to {len}", g.name),
+                );
+                assert!(rig.executor.state().truncate(slot, len));
+            }
+        }
+    }
+}
+
+/// A page that two sequences share is written by neither.
+#[test]
+fn shared_pages_are_copied() {
+    let rig = &mut Rig::golden(&golden("llama3"), &LIMITS);
+    let ids = noise(100);
+    let a = rig.open();
+    rig.feed(a, &ids[..80], 64);
+    let b = rig.executor.state().fork(a, 64).expect("room");
+    assert!(rig.executor.state().truncate(b, 10));
+    rig.feed(b, &noise(70)[40..], 64);
+    check(rig, a, &ids[..80], &ids[80..], "the other's page");
+}
+
+#[test]
+fn room_is_counted() {
+    let limits = Limits { slots: 3, context: 200, positions: 256, ..LIMITS };
+    let rig = &mut Rig::golden(&golden("llama3"), &limits);
+    let state = rig.executor.state();
+    assert_eq!(state.room(), 256);
+    let a = state.open().unwrap();
+    assert!(!state.reserve(a, 201), "beyond the context");
+    assert!(state.reserve(a, 130) && state.reserve(a, 1));
+    assert_eq!(state.room(), 64);
+    let b = state.open().unwrap();
+    assert!(!state.reserve(b, 65), "beyond the pages");
+    assert!(state.reserve(b, 64));
+    assert_eq!(state.room(), 0);
+    let c = state.open().unwrap();
+    assert!(state.open().is_none() && !state.reserve(c, 1));
+    state.close(a);
+    assert_eq!(state.room(), 192);
+    assert!(state.truncate(b, 0));
+    assert_eq!(state.room(), 256);
+}
+
+/// Layers with a window give back what no query sees any more, and a sequence may grow far beyond
+/// what they hold.
+#[test]
+fn windows_forget() {
+    let ids = noise(900);
+    let limits = Limits { slots: 2, context: 1024, positions: 2048, batch: 16, ..LIMITS };
+    for name in ["mistral", "gemma3_text"] {
+        let g = golden(name);
+        let rig = &mut Rig::golden(&g, &limits);
+        let (a, b) = (rig.open(), rig.open());
+        rig.feed(a, &ids[..850], 16);
+        rig.feed(b, &ids[..700], 16);
+        rig.close(b);
+        let saved = rig.executor.state().save(a);
+        let restored = rig.executor.state().restore(&saved).expect("room");
+        rig.close(a);
+        let tail = rig.feed(restored, &ids[850..], 16);
+        rig.close(restored);
+        let roomy = Limits { batch: 64, ..limits.clone() };
+        let expect = Rig::golden(&g, &roomy).run(&ids, 64);
+        assert_bits(&tail, &expect[850 * rig.vocab..], rig.vocab, name);
+
+        let slot = rig.open();
+        rig.feed(slot, &ids[..300], 16);
+        let state = rig.executor.state();
+        assert!(state.truncate(slot, 290), "a few positions can be taken back");
+        assert!(!state.truncate(slot, 40) && state.fork(slot, 40).is_none(), "what is forgotten");
+        assert_eq!(state.len(slot), 290);
+        assert!(state.truncate(slot, 0), "a new start is always possible");
+    }
+}
+
+#[test]
+fn saved_states_are_checked() {
+    let rig = &mut Rig::golden(&golden("llama3"), &LIMITS);
+    let slot = rig.open();
+    rig.feed(slot, &noise(30), 64);
+    let good = rig.executor.state().save(slot);
+    assert_eq!(good.len(), 40 + 30 * 3 * 2 * 32 * 4, "only what is used");
+    let refuse = |rig: &mut Rig, bytes: &[u8], expect: &str| {
+        let error = rig.executor.state().restore(bytes).expect_err(expect);
+        assert!(error.contains(expect), "{error:?}, expected {expect:?}");
+    };
+    for n in [0, 7, 39, good.len() - 1] {
+        let expect = if n < 40 { "cut short" } else { "damaged" };
+        refuse(rig, &good[..n], expect);
+    }
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 0x40;
+        assert!(rig.executor.state().restore(&bad).is_err(), "byte {at}");
+    }
+    refuse(rig, &[&good[..], &[0]].concat(), "damaged");
+    let other = &mut Rig::golden(&golden("llama31"), &LIMITS);
+    refuse(other, &good, "another model");
+    let half = &mut Rig::golden(&golden("llama3"), &Limits { kv: Kv::F16, ..LIMITS });
+    refuse(half, &good, "f32 keys and values, this model's f16");
+    let small = &mut Rig::golden(&golden("llama3"), &Limits { context: 20, ..LIMITS });
+    refuse(small, &good, "30 positions, the context 20");
+    let tight = &mut Rig::golden(&golden("llama3"), &Limits { positions: 64, ..LIMITS });
+    let full = tight.open();
+    tight.feed(full, &noise(1), 1);
+    refuse(tight, &good, "no room for the 30 positions");
+    assert!(rig.executor.state().restore(&good).is_ok());
+}
