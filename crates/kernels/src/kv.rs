@@ -117,7 +117,7 @@ pub struct PageTask<'a> {
     pub q: &'a [f32],
     /// Query heads to a row of `q`.
     pub heads: usize,
-    /// Rows, at position [`PageTask::pos`] and after.
+    /// Rows, at position [`Sight::pos`] and after.
     pub rows: usize,
     /// Query heads of a row that read this K/V head.
     pub group: usize,

@@ -167,7 +167,7 @@ impl Format {
     pub fn of_name(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|f| f.name == name)
     }
-    /// What [`codes`] yields, if it holds weights.
+    /// What [`codes()`] yields, if it holds weights.
     pub fn packs(&self) -> Option<Packs> {
         match self.decode {
             Decode::Codes(packs, _) => Some(packs),
