@@ -10,8 +10,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Control tokens, to be looked up by their beginning or by their end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Controls {
+    /// Whether one begins with this byte.
+    first: [bool; 256],
     forward: Vec<String>,
     /// Each token's characters in reverse.
     backward: Vec<String>,
@@ -24,19 +26,21 @@ impl Controls {
         let mut forward: Vec<String> = tokens.into_iter().filter(|t| !t.is_empty()).collect();
         forward.sort_unstable();
         forward.dedup();
+        let mut first = [false; 256];
+        forward.iter().for_each(|t| first[usize::from(t.as_bytes()[0])] = true);
         let mut backward: Vec<String> = forward.iter().map(|t| t.chars().rev().collect()).collect();
         backward.sort_unstable();
         let mut lengths: Vec<usize> = forward.iter().map(String::len).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         lengths.dedup();
-        Controls { forward, backward, lengths }
+        Controls { first, forward, backward, lengths }
     }
     fn has(&self, text: &str) -> bool {
         self.forward.binary_search_by(|t| t.as_str().cmp(text)).is_ok()
     }
     /// The lengths of the tokens that `text` starts with, longest first.
     fn starting<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
-        let possible = starts_one(&self.forward, &text[..first_char(text)]);
+        let possible = text.bytes().next().is_some_and(|b| self.first[usize::from(b)]);
         let lengths = if possible { self.lengths.as_slice() } else { &[] };
         lengths.iter().copied().filter(move |n| text.get(..*n).is_some_and(|t| self.has(t)))
     }
@@ -66,10 +70,6 @@ impl Controls {
     fn longest(&self) -> usize {
         self.lengths.first().copied().unwrap_or(0)
     }
-}
-
-fn first_char(text: &str) -> usize {
-    text.chars().next().map_or(0, char::len_utf8)
 }
 
 /// Whether a string of the sorted list starts with `text`.

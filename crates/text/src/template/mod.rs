@@ -108,7 +108,7 @@ impl Template {
         Ok(Template {
             env,
             tokens: Vec::new(),
-            controls: Controls::default(),
+            controls: Controls::new([]),
             searched: source::searched(source),
             tests_content: source::tests_content(source),
             knows_developer: source.contains("developer"),
