@@ -242,6 +242,19 @@ fn variables_reach_the_template_and_not_its_tokens() {
     assert_eq!(render_chat("{{ bos_token }}", &chat).unwrap().text, "<s>");
 }
 
+/// A thousand messages and a hundred tools are no endless work.
+#[test]
+fn long_conversations_are_rendered() {
+    let turn = |i: usize| json!({"role": (["user", "assistant"][i % 2]), "content": "Why?"});
+    let mut chat = chat((0..1000).map(turn).collect());
+    let schema = json!({"type": "object", "properties": {"x": {"type": "string"}}});
+    chat.tools = vec![Tool::function("f", "Does it.", schema); 100];
+    let sliced = "{% for m in messages %}{{ messages[loop.index0:] | length }}{% endfor %}";
+    for source in [TURNS, STRICT, TEXT, JOINED, sliced] {
+        assert!(render_chat(source, &chat).is_ok());
+    }
+}
+
 /// Templates that would not end, or would not fit.
 #[test]
 fn templates_are_bounded() {

@@ -23,7 +23,7 @@ use std::ops::Range;
 const MAX_SOURCE: usize = 1 << 20;
 /// Steps a rendering may take and bytes it may write, and how many more for each byte of input.
 /// The longest of sixty published templates takes 2,000 steps for a dozen messages.
-const FUEL: u64 = 1_000_000;
+const FUEL: u64 = 300_000;
 const FUEL_PER_BYTE: u64 = 16;
 const MAX_OUTPUT: usize = 1 << 20;
 const OUTPUT_PER_BYTE: usize = 16;
