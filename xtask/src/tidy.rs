@@ -88,7 +88,8 @@ fn sizes(file: &File, say: &mut Say) {
 
 /// Every module says what it is for.
 fn opening(file: &File, say: &mut Say) {
-    if !file.text.starts_with("//!") {
+    let first = file.text.lines().find(|line| !line.starts_with("#![") && !line.is_empty());
+    if !first.is_some_and(|line| line.starts_with("//!")) {
         say(1, "does not open with `//!`".to_owned());
     }
 }
