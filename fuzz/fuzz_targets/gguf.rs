@@ -1,3 +1,4 @@
+//! Any bytes as a GGUF file.
 #![no_main]
 #[path = "../exercise/formats.rs"]
 #[allow(dead_code)]

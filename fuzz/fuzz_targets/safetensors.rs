@@ -1,3 +1,4 @@
+//! Any bytes as a safetensors file.
 #![no_main]
 #[path = "../exercise/formats.rs"]
 #[allow(dead_code)]
