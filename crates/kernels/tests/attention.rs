@@ -80,7 +80,6 @@ impl Case {
         let context = self.tables.iter().map(Vec::len).max().expect("a table") * PAGE;
         let mut scratch = AttentionScratch::new(&self.shape, largest, context, threads);
         let mut out = Act::new(largest, heads * head_dim);
-        let tables: Vec<&[u32]> = self.tables.iter().map(|t| &t[..]).collect();
         let mut bits = vec![vec![]; self.rows.len()];
         for batch in batches {
             let rows: Vec<AttendRow> = batch.iter().map(|&i| self.rows[i]).collect();
@@ -90,7 +89,7 @@ impl Case {
                 &ctx,
                 &self.shape,
                 &rows,
-                &tables,
+                &self.tables,
                 &q,
                 kv,
                 &mut pool,

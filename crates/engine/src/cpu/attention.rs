@@ -82,7 +82,7 @@ impl AttentionStep {
             ctx,
             &self.shape,
             pass.rows,
-            &pass.tables[group],
+            pass.groups[group].tables(),
             &b.q,
             Some((&b.k, &b.v)),
             pool,

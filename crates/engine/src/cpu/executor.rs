@@ -6,7 +6,7 @@ use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::size::Memory;
 use crate::spec::ModelSpec;
-use crate::state::{Cache, Pages};
+use crate::state::{Cache, Group, Pages};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Residual};
@@ -32,8 +32,8 @@ pub(crate) struct Pass<'a> {
     pub ctx: &'a Ctx,
     /// Where each row stands.
     pub rows: &'a [AttendRow],
-    /// By group of layers, then by sequence of the batch.
-    pub tables: &'a [Vec<&'a [u32]>],
+    /// By group of layers: which pages the sequences' positions lie in.
+    pub groups: &'a [Group],
     /// Keys and values.
     pub cache: &'a mut Cache,
 }
@@ -77,7 +77,8 @@ impl CpuExecutor {
             Row::Token(id) => id.0,
             Row::Image(_) => panic!("this model takes no images"),
         }));
-        for (table, span) in batch.seqs.iter().enumerate() {
+        for span in &batch.seqs {
+            let table = span.slot.0 as usize;
             assert!(span.len > 0 && span.past == self.state.len(span.slot), "a span out of place");
             self.state.extend(span.slot, span.len);
             let from = self.rows.len();
@@ -91,14 +92,14 @@ impl CpuExecutor {
         assert_eq!(self.rows.len(), self.ids.len(), "spans and rows disagree");
     }
 
-    fn layers(&mut self, batch: &Batch) {
+    fn layers(&mut self) {
         let s = &mut self.scratch;
         for angles in &mut s.angles {
             angles.fill(&self.rows);
         }
         ops::embed(&self.ctx, &self.plan.embed, &self.ids, self.plan.embed_scale, &mut s.stream);
-        let (tables, cache) = self.state.tables(batch.seqs.iter().map(|span| span.slot));
-        let mut pass = Pass { ctx: &self.ctx, rows: &self.rows, tables: &tables, cache };
+        let (groups, cache) = self.state.tables();
+        let mut pass = Pass { ctx: &self.ctx, rows: &self.rows, groups, cache };
         for step in &self.plan.steps {
             let pre = step.pre.as_ref().map(NormWeights::view);
             ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
@@ -136,7 +137,7 @@ impl backend::Executor for CpuExecutor {
             return Ok(());
         }
         self.admit(batch);
-        self.layers(batch);
+        self.layers();
         for from in (0..self.wanted.len()).step_by(HEAD_ROWS) {
             self.head(from..self.wanted.len().min(from + HEAD_ROWS), out);
         }

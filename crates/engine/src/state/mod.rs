@@ -8,6 +8,7 @@ mod saved;
 mod table;
 
 pub use pages::{Cache, Pages};
+pub(crate) use table::Group;
 
 use crate::backend::Limits;
 use crate::spec::ModelSpec;

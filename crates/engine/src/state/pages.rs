@@ -67,13 +67,9 @@ impl Pages {
         self.write(i, len..len + rows);
         self.len[i] = Some(len + rows);
     }
-    /// The tables of some sequences, by group, and the pages that they point into.
-    pub fn tables<'a>(
-        &'a mut self,
-        slots: impl Iterator<Item = Slot> + Clone,
-    ) -> (Vec<Vec<&'a [u32]>>, &'a mut Cache) {
-        let of = |g: &'a Group| slots.clone().map(|s| g.table(s.0 as usize)).collect();
-        (self.groups.iter().map(of).collect(), &mut self.cache)
+    /// The tables of all sequences, by group, and the pages that they point into.
+    pub(crate) fn tables(&mut self) -> (&[Group], &mut Cache) {
+        (&self.groups, &mut self.cache)
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
@@ -150,7 +146,7 @@ impl State for Pages {
         for layer in &self.cache.layers {
             let group = &self.groups[layer.group];
             for i in pages(group.seen(len)) {
-                let page = layer.pool.page(group.table(slot.0 as usize)[i]);
+                let page = layer.pool.page(group.tables()[slot.0 as usize][i]);
                 saved::read_page(page, layer.shape(), (len - i * PAGE).min(PAGE), &mut body);
             }
         }
@@ -188,7 +184,7 @@ impl State for Pages {
             let group = &self.groups[layer.group];
             for p in pages(group.seen(len)) {
                 let shape = layer.shape();
-                let page = layer.pool.page_mut(group.table(i)[p]);
+                let page = layer.pool.page_mut(group.tables()[i][p]);
                 saved::write_page(page, shape, (len - p * PAGE).min(PAGE), &mut body);
             }
         }

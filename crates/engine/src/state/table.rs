@@ -34,9 +34,9 @@ impl Group {
             tables: (0..limits.slots).map(table).collect(),
         }
     }
-    /// Page `i` holds positions `64i..64i + 64` of the slot's sequence.
-    pub fn table(&self, slot: usize) -> &[u32] {
-        &self.tables[slot]
+    /// By slot: page `i` holds positions `64i..64i + 64` of its sequence.
+    pub fn tables(&self) -> &[Vec<u32>] {
+        &self.tables
     }
     /// Number of free pages.
     pub fn free(&self) -> usize {

@@ -93,7 +93,7 @@ pub fn attention(
     ctx: &Ctx,
     shape: &Attend,
     rows: &[AttendRow],
-    tables: &[&[u32]],
+    tables: &[Vec<u32>],
     q: &Mat,
     kv: Option<(&Mat, &Mat)>,
     pool: &mut Pool,
@@ -142,7 +142,7 @@ impl Attend {
     fn check(
         &self,
         rows: &[AttendRow],
-        tables: &[&[u32]],
+        tables: &[Vec<u32>],
         q: &Mat,
         kv: Option<(&Mat, &Mat)>,
         pool: &Pool,
@@ -159,7 +159,7 @@ impl Attend {
             assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * head_dim), "keys and values");
         }
         for row in rows {
-            let pages = tables.get(row.table).map_or(0, |table| table.len());
+            let pages = tables.get(row.table).map_or(0, Vec::len);
             assert!(row.pos / PAGE < pages, "position {} has no page", row.pos);
         }
     }

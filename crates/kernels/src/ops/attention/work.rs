@@ -17,7 +17,7 @@ pub(super) struct Work<'a> {
     pub(super) kernels: &'static Kernels,
     pub(super) shape: &'a Attend,
     pub(super) rows: &'a [AttendRow],
-    pub(super) tables: &'a [&'a [u32]],
+    pub(super) tables: &'a [Vec<u32>],
     pub(super) q: &'a Mat,
     pub(super) kv: Option<(&'a Mat, &'a Mat)>,
     pub(super) kind: KvKind,
