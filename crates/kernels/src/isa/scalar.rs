@@ -36,7 +36,7 @@ fn dot(acc: [i32; N], w: [[u8; 4]; N], x: i32, bias: i32) -> [i32; N] {
 // SAFETY: no instruction beyond the baseline is used.
 unsafe impl Isa for Scalar {
     const LANES: usize = N;
-    const TILE: usize = 4;
+    const TILE: usize = 1;
     const WIDE: i32 = 0;
     const NARROW: bool = false;
     type F = [f32; N];

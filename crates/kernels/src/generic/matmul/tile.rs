@@ -127,20 +127,21 @@ pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range
             let mut row = from;
             // SAFETY: rows and panels are within the task's, whose shapes agree.
             unsafe {
-                while S::TILE >= 8 && to - row >= 8 {
+                while const { S::TILE >= 8 } && to - row >= 8 {
                     rows_of::<S, K, 8>(t, p, row);
                     row += 8;
                 }
-                while S::TILE >= 4 && to - row >= 4 {
+                while const { S::TILE >= 4 } && to - row >= 4 {
                     rows_of::<S, K, 4>(t, p, row);
                     row += 4;
                 }
-                while to - row >= 2 {
+                while const { S::TILE >= 2 } && to - row >= 2 {
                     rows_of::<S, K, 2>(t, p, row);
                     row += 2;
                 }
-                if to > row {
+                while to > row {
                     rows_of::<S, K, 1>(t, p, row);
+                    row += 1;
                 }
             }
         }
