@@ -1,2 +1,31 @@
-//! What a Rust program uses.
+//! Run open-weight language models in pure Rust: load a file, hold a conversation.
+//!
+//! ```no_run
+//! use rinfer::{Load, Model};
+//!
+//! # fn main() -> Result<(), rinfer::Error> {
+//! let model = Model::load("model.gguf", Load::default())?;
+//! let mut chat = model.session();
+//! for piece in chat.say("Why is the sky blue?")? {
+//!     print!("{}", piece?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same request gives the same answer, bit for bit, whatever else the model does at the time,
+//! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
+
+pub use rinfer_engine::backend::{Kv, Quant};
+pub use rinfer_engine::batch::TokenId;
+pub use rinfer_engine::error::Error;
+pub use rinfer_engine::language::Language;
+pub use rinfer_engine::load::{Load, Opened};
+pub use rinfer_engine::model::{Answer, Model};
+pub use rinfer_engine::request::{
+    Cancel, Chosen, Event, Events, Finish, Request, RequestError, Usage,
+};
+pub use rinfer_engine::sample::{Sampling, SamplingError};
+pub use rinfer_engine::session::{Reply, Session};
+pub use rinfer_text::chat::{Message, Role};

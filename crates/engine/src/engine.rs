@@ -103,6 +103,7 @@ impl Engine {
                 (s.slot, s.past) = (slot, past);
                 if s.tokens.len() == s.prompt {
                     s.cached = past;
+                    s.sink.send(Event::Started { cached: past });
                 }
                 self.running.push(s);
             } else if self.running.is_empty() {
@@ -259,21 +260,27 @@ fn next(s: &mut Sequence, logits: &mut [f32], raw: &mut Vec<f32>) -> Option<Even
     }
     let report = s.request.logprobs.map(|top| Logprobs::of(raw, top));
     let logprob = report.as_ref().map(|l| l.at(raw[id.0 as usize]));
-    let top = report.map(|l| l.top).unwrap_or_default();
+    let chosen = Chosen { id, logprob, top: report.map(|l| l.top).unwrap_or_default() };
+    if let Some(over) = take(s, chosen) {
+        return Some(over);
+    }
+    let forced = s.request.constraint.as_mut().map(|c| c.forced()).unwrap_or_default();
+    forced.into_iter().find_map(|id| {
+        take(s, Chosen { id: TokenId(id), logprob: None, top: Vec::new() })
+    })
+}
+
+/// Appends a token to the answer. Returns the last event if the answer is over.
+fn take(s: &mut Sequence, chosen: Chosen) -> Option<Event> {
+    let id = chosen.id;
     s.tokens.push(id);
-    s.sink.send(Event::Token(Chosen { id, logprob, top }));
     if let Some(c) = &mut s.request.constraint {
         c.accept(id.0);
-        for id in c.forced() {
-            if s.tokens.len() == s.limit {
-                break;
-            }
-            c.accept(id);
-            s.tokens.push(TokenId(id));
-            s.sink.send(Event::Token(Chosen { id: TokenId(id), logprob: None, top: Vec::new() }));
-        }
     }
-    (s.tokens.len() >= s.limit).then(|| Event::Done(Finish::Length, usage(s)))
+    s.sink.send(Event::Token(chosen));
+    let stops = s.request.until.as_mut().is_some_and(|until| until(id));
+    let finish = if stops { Finish::Stop } else { Finish::Length };
+    (stops || s.tokens.len() >= s.limit).then(|| Event::Done(finish, usage(s)))
 }
 
 fn usage(s: &Sequence) -> Usage {

@@ -16,6 +16,9 @@ pub struct Request {
     pub end: Arc<[TokenId]>,
     /// Restricts the answer.
     pub constraint: Option<Box<dyn Constraint>>,
+    /// Ends the answer after a token for which it returns true, before another is computed: how
+    /// texts end answers.
+    pub until: Option<Box<dyn FnMut(TokenId) -> bool + Send>>,
     /// Reports log-probabilities: of the chosen token and of this many most probable ones.
     pub logprobs: Option<usize>,
     /// Whether the state may serve later requests that start with the same tokens.
@@ -25,6 +28,11 @@ pub struct Request {
 /// What happened to a request. `Done` or `Failed` comes last.
 #[derive(Debug)]
 pub enum Event {
+    /// The request has a slot; so many tokens of its prompt need no computing.
+    Started {
+        /// Of the prompt, taken from an earlier request's state.
+        cached: usize,
+    },
     /// The next token of the answer.
     Token(Chosen),
     /// The answer is over.
@@ -149,7 +157,7 @@ impl Iterator for Events {
             return None;
         }
         let event = self.events.recv().unwrap_or(Event::Failed(RequestError::Stopped));
-        self.over = !matches!(event, Event::Token(_));
+        self.over = matches!(event, Event::Done(..) | Event::Failed(_));
         Some(event)
     }
 }

@@ -17,6 +17,7 @@ fn request(prompt: &[u32], sampling: Sampling) -> Request {
         sampling,
         end: Arc::new([TokenId(30)]),
         constraint: None,
+        until: None,
         logprobs: None,
         keep: true,
     }
@@ -37,6 +38,7 @@ fn answer(events: Events) -> (Vec<u32>, Event) {
     let mut ids = Vec::new();
     for event in events {
         match event {
+            Event::Started { .. } => {}
             Event::Token(chosen) => ids.push(chosen.id.0),
             last => return (ids, last),
         }
@@ -193,11 +195,13 @@ fn prefixes_are_reused() {
 
 #[test]
 fn a_failing_device_fails_its_requests() {
-    let (mut engine, _) = engine(Scripted::counting, limits(2, 64, 64, 8));
+    let breaking =
+        |limits: &Limits| Scripted { breaks_at: Some(31), ..Scripted::counting(limits) };
+    let (mut engine, _) = engine(breaking, limits(2, 64, 64, 8));
     let bad = engine.submit(greedy(&[31], 5)).unwrap();
     while engine.step() {}
     let (_, Event::Failed(error)) = answer(bad) else { panic!() };
-    assert_eq!(error.to_string(), "the device failed: token 31 breaks it");
+    assert_eq!(error.to_string(), "the device failed: it broke");
     let good = engine.submit(greedy(&[1], 2)).unwrap();
     while engine.step() {}
     assert_eq!(done(good).0, [2, 3]);
@@ -248,7 +252,7 @@ fn logprobs_are_the_models_own() {
     let sampling = Sampling { max_tokens: Some(1), ..sampling };
     let events = engine.submit(Request { logprobs: Some(2), ..request(&[1], sampling) }).unwrap();
     while engine.step() {}
-    let Some(Event::Token(chosen)) = events.into_iter().next() else { panic!() };
+    let Some(Event::Token(chosen)) = events.into_iter().nth(1) else { panic!() };
     assert_eq!((chosen.id, chosen.top.len()), (TokenId(3), 2));
     let logits = hashed(&[1]);
     let total: f32 = logits.iter().map(|l| l.exp()).sum();

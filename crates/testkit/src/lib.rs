@@ -5,6 +5,7 @@
 //! follow from integer arithmetic (`goldens/FORMAT.md`), so only configs and results are stored.
 #![forbid(unsafe_code)]
 
+pub mod chat;
 pub mod gguf;
 pub mod gguf_builder;
 pub mod golden;

@@ -1,0 +1,115 @@
+//! What turns text to a checkpoint's tokens and back: tokenizer, chat template, end tokens.
+mod folder;
+mod gguf;
+
+use crate::batch::TokenId;
+use crate::error::{Error, Result};
+use crate::generation::Generation;
+use crate::sample::Sampling;
+use rinfer_formats::Checkpoint;
+use rinfer_text::chat::{Chat, Message};
+use rinfer_text::template::{DateTime, Template};
+use rinfer_text::tokenizer::{Special, Tokenizer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a model holds no conversations.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoTemplate {
+    /// It was not made for them.
+    #[error("the model has no chat template: complete raw text instead, or take a chat model")]
+    None,
+    /// Its template is no template.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// A checkpoint's language.
+pub struct Language {
+    /// Text to tokens and back.
+    pub tokenizer: Tokenizer,
+    /// Conversations to text, or why there is nothing to do that with.
+    pub template: std::result::Result<Template, NoTemplate>,
+    /// All tokens that end an answer.
+    pub end: Arc<[TokenId]>,
+    /// The token that every text begins with, if the model wants one.
+    pub bos: Option<TokenId>,
+    /// The checkpoint's sampling defaults.
+    pub sampling: Sampling,
+}
+
+impl Language {
+    /// Of an open checkpoint.
+    ///
+    /// # Errors
+    /// A tokenizer or template that can't be read or is not supported.
+    pub fn of(files: &Checkpoint) -> Result<Language> {
+        let (tokenizer, source, mut tokens) = match files {
+            Checkpoint::Gguf(g) => (gguf::tokenizer(g)?, gguf::template(g)?, BTreeMap::new()),
+            Checkpoint::Folder(f) => {
+                (folder::tokenizer(f)?, folder::template(f)?, folder::special(f)?)
+            }
+        };
+        let roles = tokenizer.roles();
+        let named = [("bos_token", roles.bos), ("eos_token", roles.eos), ("pad_token", roles.pad)];
+        for (name, id) in named.into_iter().chain([("unk_token", roles.unk)]) {
+            if let Some(text) = id.and_then(|id| tokenizer.token(id)) {
+                tokens.entry(name.into()).or_insert_with(|| text.into_owned());
+            }
+        }
+        let controls = (0..tokenizer.vocab_size() as u32)
+            .filter(|id| tokenizer.is_control(*id))
+            .filter_map(|id| tokenizer.token(id).map(Cow::into_owned));
+        let template = match source.as_deref().map(Template::new) {
+            None => Err(NoTemplate::None),
+            Some(Err(error)) => Err(NoTemplate::Broken(error.to_string())),
+            Some(Ok(template)) => Ok(template.with_tokens(tokens).with_controls(controls)),
+        };
+        Ok(Language::new(tokenizer, template, Generation::of(files)?))
+    }
+
+    /// Unites what ends an answer: the ids that any file names, the tokenizer's roles, and control
+    /// tokens with a well-known name.
+    pub fn new(
+        tokenizer: Tokenizer,
+        template: std::result::Result<Template, NoTemplate>,
+        generation: Generation,
+    ) -> Language {
+        let mut end = [tokenizer.ends(), generation.end].concat();
+        end.sort_unstable();
+        end.dedup();
+        let first = tokenizer.wrap(&[]).first().copied();
+        Language {
+            bos: first.filter(|id| tokenizer.roles().bos == Some(*id)).map(TokenId),
+            end: end.into_iter().map(TokenId).collect(),
+            tokenizer,
+            template,
+            sampling: generation.sampling,
+        }
+    }
+
+    /// The tokens of a prompt without a template: with one begin token, whether or not the text
+    /// spells it.
+    pub fn encode(&self, text: &str) -> Vec<TokenId> {
+        self.begin(self.tokenizer.encode(text, Special::Parse))
+    }
+
+    /// The tokens of a conversation, up to where the model is to speak.
+    ///
+    /// # Errors
+    /// That there is no template, or what it refuses.
+    pub fn render(&self, messages: Vec<Message>, now: DateTime) -> Result<Vec<TokenId>> {
+        let template = self.template.as_ref().map_err(|e| Error::NoTemplate(e.clone()))?;
+        let chat = Chat { messages, add_generation_prompt: true, ..Chat::default() };
+        let prompt = template.render(&chat, now)?;
+        let ids = self.tokenizer.encode(&prompt.text, Special::Except(&prompt.plain));
+        Ok(self.begin(ids))
+    }
+
+    fn begin(&self, ids: Vec<u32>) -> Vec<TokenId> {
+        let bos = self.bos.filter(|bos| ids.first() != Some(&bos.0));
+        bos.into_iter().chain(ids.into_iter().map(TokenId)).collect()
+    }
+}

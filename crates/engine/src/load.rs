@@ -1,0 +1,245 @@
+//! From a reference to an executor: the one load path.
+use crate::backend::{Backend, Executor, Kv, Limits, LoadError, Quant};
+use crate::config::{Config, Source};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::families::Family;
+use crate::language::Language;
+use crate::memory;
+use crate::size::Memory;
+use crate::spec::ModelSpec;
+use crate::threads::Processors;
+use crate::weights;
+use rinfer_formats::Checkpoint;
+use rinfer_kernels::Kernels;
+use rinfer_kernels::kv::PAGE;
+use rinfer_text::template::DateTime;
+use std::path::Path;
+
+/// How a model is loaded.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Tokens of a sequence, prompt and answer together. The default is the model's own, at most
+    /// 4096.
+    pub context: Option<usize>,
+    /// Sequences at once, those that are kept for reuse among them.
+    pub sequences: usize,
+    /// Positions of all sequences together. The default is those of one whole context: sequences
+    /// share them, and the oldest that are only kept make room.
+    pub positions: Option<usize>,
+    /// Rows of one forward pass.
+    pub batch: usize,
+    /// Bytes that the model may take. The default is what the system says is available.
+    pub memory: Option<usize>,
+    /// Threads of a forward pass. The default follows from the machine: see [`Processors`].
+    pub threads: Option<usize>,
+    /// How cached keys and values are stored.
+    pub kv: Kv,
+    /// How weights are held.
+    pub quant: Quant,
+    /// The CPU tier, by name. The default is the fastest that runs here.
+    pub tier: Option<String>,
+    /// The time, for templates that print the date. The default is always 26 July 2024, the day
+    /// that such templates fall back to: nothing here asks the system.
+    pub clock: fn() -> DateTime,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        Load {
+            context: None,
+            sequences: 4,
+            positions: None,
+            batch: 512,
+            memory: None,
+            threads: None,
+            kv: Kv::F16,
+            quant: Quant::Native,
+            tier: None,
+            clock: || DateTime::from_unix(1_721_952_000),
+        }
+    }
+}
+
+/// The context that is used when none is asked for, if the model has as much.
+const DEFAULT_CONTEXT: usize = 4096;
+/// A default context is not made smaller than this to fit in memory.
+const LEAST_CONTEXT: usize = 512;
+
+impl Load {
+    /// What an executor for `spec` is sized for, were memory no concern.
+    ///
+    /// # Errors
+    /// An option of zero, or a context that the model is not made for.
+    pub fn limits(&self, spec: &ModelSpec) -> Result<Limits> {
+        let context = self.context.unwrap_or(DEFAULT_CONTEXT.min(spec.context));
+        if context > spec.context {
+            let problem = format!("the model is made for at most {} positions", spec.context);
+            return Err(option("context", context, problem));
+        }
+        let positions = self.positions.unwrap_or(context);
+        for (name, count, least) in [
+            ("context", context, 1),
+            ("sequences", self.sequences, 1),
+            ("batch", self.batch, 1),
+            ("positions", positions, context),
+        ] {
+            if count < least {
+                return Err(option(name, count, format!("must be {least} or more")));
+            }
+        }
+        Ok(Limits {
+            slots: self.sequences,
+            context,
+            positions: positions.next_multiple_of(PAGE),
+            // Every sequence has a row when all decode.
+            batch: self.batch.max(self.sequences),
+            kv: self.kv,
+            quant: self.quant,
+        })
+    }
+
+    /// The CPU tier that the options ask for.
+    ///
+    /// # Errors
+    /// One that does not run here.
+    pub fn kernels(&self) -> Result<&'static Kernels> {
+        let Some(name) = &self.tier else { return Ok(Kernels::best()) };
+        Kernels::named(name).map_err(|usable| {
+            let problem = format!("not a tier that runs here; these do: {}", usable.join(", "));
+            option("tier", name, problem)
+        })
+    }
+
+    /// Threads of a forward pass.
+    ///
+    /// # Errors
+    /// None at all.
+    pub fn threads(&self) -> Result<usize> {
+        match self.threads {
+            Some(0) => Err(option("threads", 0, "must be 1 or more".into())),
+            Some(threads) => Ok(threads),
+            None => Ok(Processors::detect().threads()),
+        }
+    }
+
+    /// The backend that the options ask for.
+    ///
+    /// # Errors
+    /// As [`Load::kernels`] and [`Load::threads`].
+    pub fn backend(&self) -> Result<Cpu> {
+        Ok(Cpu::new(self.threads()?, self.kernels()?))
+    }
+}
+
+fn option(option: &'static str, found: impl ToString, problem: String) -> Error {
+    Error::Option { option, found: found.to_string(), problem }
+}
+
+/// A checkpoint whose metadata is read and understood; its weights are not loaded yet.
+pub struct Opened {
+    /// The file or folder, for messages.
+    pub name: String,
+    /// What to compute.
+    pub spec: ModelSpec,
+    /// Who said so.
+    pub family: &'static Family,
+    /// The open files.
+    pub files: Checkpoint,
+    config: Config,
+}
+
+impl Opened {
+    /// Opens what a reference names: a GGUF file, or a Hugging Face folder.
+    ///
+    /// # Errors
+    /// What is missing, wrong or not supported.
+    pub fn open(reference: impl AsRef<Path>) -> Result<Opened> {
+        let path = reference.as_ref();
+        refuse_remote(path)?;
+        let files = rinfer_formats::open(path)?;
+        let source = match files {
+            Checkpoint::Gguf(_) => Source::Gguf,
+            Checkpoint::Folder(_) => Source::HuggingFace,
+        };
+        let config = Config::new(files.config()?, source);
+        let name = path.display().to_string();
+        let named = weights::Checkpoint::open(config.clone(), files.weights());
+        let (spec, family) = match named {
+            Ok(checkpoint) => (checkpoint.spec, checkpoint.family),
+            Err(cause) => return Err(Error::Load { file: name, cause }),
+        };
+        Ok(Opened { name, spec, family, files, config })
+    }
+
+    /// Tokenizer, template, end tokens and sampling defaults.
+    ///
+    /// # Errors
+    /// As [`Language::of`].
+    pub fn language(&self) -> Result<Language> {
+        Language::of(&self.files)
+    }
+
+    /// What an executor is sized for. A default context is the largest, up to 4096, that memory
+    /// has room for.
+    ///
+    /// # Errors
+    /// An option out of its range; a model or context that memory has no room for.
+    pub fn limits(&self, load: &Load) -> Result<Limits> {
+        let mut limits = load.limits(&self.spec)?;
+        let Some(available) = load.memory.or_else(|| memory::available(Path::new("/"))) else {
+            return Ok(limits);
+        };
+        let threads = load.threads()?;
+        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
+        let weights = weights.map_err(|cause| self.at(cause))?;
+        let takes = |limits: &Limits| Memory::of(&self.spec, &weights, limits, threads).total();
+        let asked = (limits.context, takes(&limits));
+        while takes(&limits) > available && limits.context > LEAST_CONTEXT {
+            limits.context = (limits.context / 2).max(LEAST_CONTEXT);
+            limits.positions = limits.context.next_multiple_of(PAGE);
+        }
+        let fits = takes(&limits) <= available;
+        if fits && (limits.context == asked.0 || load.context.is_none()) {
+            return Ok(limits);
+        }
+        let most = limits.context;
+        let advice = match (fits, load.quant) {
+            (true, _) => format!("a context of {most} would fit"),
+            (false, Quant::F32) => "hold the weights as the file has them".into(),
+            (false, _) => "take a smaller model or a smaller quantisation".into(),
+        };
+        let (needed, mib) = (asked.1, |bytes: usize| bytes.div_ceil(1 << 20));
+        Err(Error::Memory { needed: mib(needed), available: mib(available), context: asked.0, advice })
+    }
+
+    fn at(&self, cause: LoadError) -> Error {
+        Error::Load { file: self.name.clone(), cause }
+    }
+
+    /// Loads the weights.
+    ///
+    /// # Errors
+    /// A tensor that is missing, misshapen or of a kind that the backend has not.
+    pub fn executor(&self, backend: &dyn Backend, limits: &Limits) -> Result<Box<dyn Executor>> {
+        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
+        let weights = weights.map_err(|cause| self.at(cause))?;
+        backend.load(&weights.spec, &weights, limits).map_err(|cause| self.at(cause))
+    }
+}
+
+/// References that this version does not resolve.
+fn refuse_remote(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let problem = if text.starts_with("hf:") {
+        "is on the hub, which this version does not fetch from: download the file and give its path"
+    } else if text.starts_with("demo:") {
+        "names a pinned model, which this version has none of: give the path of a .gguf file or of \
+         a Hugging Face folder"
+    } else if text.is_empty() {
+        "names no model: give the path of a .gguf file or of a Hugging Face folder"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Reference { reference: text.into_owned(), problem: problem.into() })
+}

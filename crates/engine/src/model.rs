@@ -1,0 +1,220 @@
+//! A loaded model, shared by any number of conversations and threads.
+use crate::backend::{Executor, Limits};
+use crate::batch::TokenId;
+use crate::driver::Driver;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::language::Language;
+use crate::load::{Load, Opened};
+use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
+use crate::sample::Sampling;
+use crate::session::Session;
+use rinfer_text::stream::Decoder;
+use rinfer_text::template::DateTime;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A loaded model. Cloning it is cheap and shares everything.
+#[derive(Clone)]
+pub struct Model(Arc<Inner>);
+
+struct Inner {
+    driver: Driver,
+    limits: Limits,
+    language: Arc<Language>,
+    clock: fn() -> DateTime,
+}
+
+impl Model {
+    /// Loads a GGUF file or a Hugging Face folder.
+    ///
+    /// # Errors
+    /// What is missing, wrong or not supported: see [`Error`].
+    pub fn load(reference: impl AsRef<Path>, load: Load) -> Result<Model> {
+        let opened = Opened::open(reference)?;
+        let limits = opened.limits(&load)?;
+        let language = opened.language()?;
+        let executor = opened.executor(&load.backend()?, &limits)?;
+        Model::new(executor, limits, opened.spec.vocab, language, load.clock)
+    }
+
+    /// Of its parts: an executor that was loaded with `limits` and gives `vocab` logits a row.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn new(
+        executor: Box<dyn Executor>,
+        limits: Limits,
+        vocab: usize,
+        language: Language,
+        clock: fn() -> DateTime,
+    ) -> Result<Model> {
+        let context = limits.context;
+        let driver = Driver::new(Engine::new(executor, limits.clone(), vocab), vocab, context)?;
+        let language = Arc::new(language);
+        Ok(Model(Arc::new(Inner { driver, limits, language, clock })))
+    }
+
+    /// A new conversation, with the model's own sampling defaults.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// Goes on from `text`, without a chat template. Control tokens in it are read as such.
+    ///
+    /// # Errors
+    /// A text that leaves no room in the context, or an option out of its range.
+    pub fn complete(&self, text: &str, sampling: &Sampling) -> Result<Answer> {
+        self.answer(self.language().encode(text), sampling, false)
+    }
+
+    /// Goes on from tokens, in tokens. Nothing is added to the prompt, and stop texts do not apply.
+    ///
+    /// # Errors
+    /// As [`Model::complete`].
+    pub fn generate(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Events> {
+        self.submit(self.request(prompt, sampling))
+    }
+
+    /// A request with this model's end tokens, to be changed and submitted.
+    pub fn request(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Request {
+        let (sampling, end) = (sampling.clone(), self.language().end.clone());
+        Request {
+            prompt,
+            sampling,
+            end,
+            constraint: None,
+            until: None,
+            logprobs: None,
+            keep: true,
+        }
+    }
+
+    /// Submits a request as it is.
+    ///
+    /// # Errors
+    /// What no wait would help.
+    pub fn submit(&self, request: Request) -> Result<Events> {
+        self.0.driver.submit(request).map_err(Error::Request)
+    }
+
+    /// Tokenizer, template, end tokens and sampling defaults.
+    pub fn language(&self) -> &Language {
+        &self.0.language
+    }
+
+    /// What the executor is sized for.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The time, for templates that print the date.
+    pub(crate) fn now(&self) -> DateTime {
+        (self.0.clock)()
+    }
+
+    /// The text that follows a prompt. Where the answer is a text of its own, not the rest of one,
+    /// it `starts` without the space that some tokenizers put before a text.
+    pub(crate) fn answer(
+        &self,
+        prompt: Vec<TokenId>,
+        sampling: &Sampling,
+        starts: bool,
+    ) -> Result<Answer> {
+        let usage = Usage { prompt: prompt.len(), ..Usage::default() };
+        let text = Text::new(self.0.language.clone(), &sampling.stop, starts);
+        let mut request = self.request(prompt, sampling);
+        if !sampling.stop.is_empty() {
+            let mut watched = text.clone();
+            request.until = Some(Box::new(move |id| {
+                watched.push(id);
+                watched.decoder.stopped().is_some()
+            }));
+        }
+        let events = self.submit(request)?;
+        Ok(Answer { _model: self.clone(), events, text, over: false, finish: None, usage })
+    }
+}
+
+/// An answer's text, in pieces, as they become certain: whole characters, and nothing that may
+/// turn out to begin a stop text. Dropping it ends the generation.
+pub struct Answer {
+    events: Events,
+    text: Text,
+    over: bool,
+    finish: Option<Finish>,
+    usage: Usage,
+    /// Lives as long as its answers.
+    _model: Model,
+}
+
+impl Answer {
+    /// Why it ended, once it has.
+    pub fn finish(&self) -> Option<Finish> {
+        self.finish
+    }
+    /// Tokens so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+    /// What ends it from another thread.
+    pub fn canceller(&self) -> Cancel {
+        self.events.canceller()
+    }
+}
+
+impl Iterator for Answer {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        while !self.over {
+            let text = match self.events.next()? {
+                Event::Started { cached } => {
+                    self.usage.cached = cached;
+                    continue;
+                }
+                Event::Token(chosen) => {
+                    self.usage.generated += 1;
+                    self.text.push(chosen.id)
+                }
+                Event::Done(finish, usage) => {
+                    (self.finish, self.usage, self.over) = (Some(finish), usage, true);
+                    self.text.decoder.finish()
+                }
+                Event::Failed(error) => {
+                    self.over = true;
+                    return Some(Err(error.into()));
+                }
+            };
+            if !text.is_empty() {
+                return Some(Ok(text.to_owned()));
+            }
+        }
+        None
+    }
+}
+
+/// Tokens to text, up to a stop text.
+#[derive(Clone)]
+struct Text {
+    language: Arc<Language>,
+    decoder: Decoder,
+    /// Whether the next token's text is the first of all.
+    first: bool,
+}
+
+impl Text {
+    fn new(language: Arc<Language>, stop: &[String], starts: bool) -> Text {
+        Text { language, decoder: Decoder::new(stop.to_vec()), first: starts }
+    }
+    /// The text that `id` makes certain.
+    fn push(&mut self, id: TokenId) -> &str {
+        let tokenizer = &self.language.tokenizer;
+        if tokenizer.is_control(id.0) {
+            return self.decoder.push_control(&tokenizer.token(id.0).unwrap_or_default());
+        }
+        let bytes = tokenizer.piece(id.0, self.first);
+        self.first &= bytes.is_empty();
+        self.decoder.push(&bytes)
+    }
+}

@@ -1,0 +1,136 @@
+//! A conversation. Every turn renders the whole of it, so a prompt never depends on how it came
+//! about; what an earlier turn computed is found again by its tokens.
+use crate::error::Result;
+use crate::model::{Answer, Model};
+use crate::request::{Cancel, Finish, Usage};
+use crate::sample::Sampling;
+use rinfer_text::chat::{Message, Role};
+
+/// A conversation with a model.
+pub struct Session {
+    model: Model,
+    system: Option<String>,
+    messages: Vec<Message>,
+    sampling: Sampling,
+}
+
+impl Session {
+    pub(crate) fn new(model: Model) -> Session {
+        let sampling = model.language().sampling.clone();
+        Session { model, system: None, messages: Vec::new(), sampling }
+    }
+
+    /// Sets what the model is told before the conversation; an empty text is nothing.
+    pub fn system(&mut self, text: impl Into<String>) -> &mut Session {
+        self.system = Some(text.into()).filter(|text| !text.is_empty());
+        self
+    }
+
+    /// How the next answers are chosen.
+    pub fn sampling(&mut self) -> &mut Sampling {
+        &mut self.sampling
+    }
+
+    /// Asks for the answer to `text`. What of the answer is taken from the reply, perhaps not all,
+    /// becomes part of the conversation; if nothing is, neither does `text`.
+    ///
+    /// # Errors
+    /// A model without a chat template, a conversation that the template refuses or that leaves
+    /// no room in the context, or an option out of its range. The conversation is then as before.
+    pub fn say(&mut self, text: impl Into<String>) -> Result<Reply<'_>> {
+        self.messages.push(Message::new(Role::User, text));
+        let answer = self.prompt().and_then(|ids| self.model.answer(ids, &self.sampling, true));
+        match answer {
+            Ok(answer) => Ok(Reply { session: self, answer, text: String::new() }),
+            Err(error) => {
+                self.messages.pop();
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for another answer to the last message, with the next seed. None if there is none.
+    ///
+    /// # Errors
+    /// As [`Session::say`].
+    pub fn retry(&mut self) -> Option<Result<Reply<'_>>> {
+        let text = self.undo()?;
+        self.sampling.seed = self.sampling.seed.wrapping_add(1);
+        Some(self.say(text))
+    }
+
+    /// Takes the last message and its answer back. Returns the message.
+    pub fn undo(&mut self) -> Option<String> {
+        let last = self.messages.iter().rposition(|m| m.role == Role::User)?;
+        let text = self.messages[last].content.as_ref().map(|c| c.text());
+        self.messages.truncate(last);
+        Some(text.unwrap_or_default())
+    }
+
+    /// Forgets the conversation, but not what the model is told before it.
+    pub fn reset(&mut self) {
+        self.messages.clear();
+    }
+
+    /// The messages, oldest first, without the system's.
+    pub fn history(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// What the model is told before the conversation.
+    pub fn system_message(&self) -> Option<&str> {
+        self.system.as_deref()
+    }
+
+    /// The conversation as the model reads it, up to where it is to speak.
+    fn prompt(&self) -> Result<Vec<crate::batch::TokenId>> {
+        let system = self.system.iter().map(|text| Message::new(Role::System, text.as_str()));
+        let messages = system.chain(self.messages.iter().cloned()).collect();
+        self.model.language().render(messages, self.model.now())
+    }
+}
+
+/// The answer to a message, in pieces: see [`Answer`].
+pub struct Reply<'a> {
+    session: &'a mut Session,
+    answer: Answer,
+    text: String,
+}
+
+impl Reply<'_> {
+    /// Why it ended, once it has.
+    pub fn finish(&self) -> Option<Finish> {
+        self.answer.finish()
+    }
+    /// Tokens so far.
+    pub fn usage(&self) -> Usage {
+        self.answer.usage()
+    }
+    /// What ends it from another thread.
+    pub fn canceller(&self) -> Cancel {
+        self.answer.canceller()
+    }
+}
+
+impl Iterator for Reply<'_> {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        let piece = self.answer.next()?;
+        if let Ok(text) = &piece {
+            self.text += text;
+        }
+        Some(piece)
+    }
+}
+
+impl Drop for Reply<'_> {
+    fn drop(&mut self) {
+        if self.text.is_empty() && self.answer.finish() != Some(Finish::Stop) {
+            self.session.messages.pop();
+        } else {
+            let text = std::mem::take(&mut self.text);
+            self.session.messages.push(Message::new(Role::Assistant, text));
+        }
+    }
+}

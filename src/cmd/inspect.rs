@@ -1,0 +1,166 @@
+//! `rinfer inspect`: what a model is and what it takes, without loading its weights.
+use super::{Environment, Loading, put};
+use rinfer_engine::language::Language;
+use rinfer_engine::load::Opened;
+use rinfer_engine::size::{self, Memory};
+use rinfer_text::template::DateTime;
+use rinfer_text::chat::{Message, Role};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Show what a model is and what it takes: rinfer inspect model.gguf
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A GGUF file or a Hugging Face folder
+    model: String,
+    /// List every tensor
+    #[arg(long)]
+    tensors: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    loading: Loading,
+}
+
+pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    let opened = Opened::open(&args.model)?;
+    let load = args.loading.load(env);
+    let mut report = Map::new();
+    report.insert("model".into(), json!(opened.name));
+    report.insert("architecture".into(), architecture(&opened));
+    report.insert("types".into(), types(&opened));
+    if args.tensors {
+        report.insert("tensors".into(), tensors(&opened));
+    }
+    // A model whose tokenizer can't be read can still be looked at.
+    match opened.language() {
+        Ok(language) => {
+            report.insert("tokenizer".into(), tokenizer(&language));
+            report.insert("template".into(), template(&language));
+            report.insert("sampling".into(), json!(super::options::describe(&language.sampling)));
+        }
+        Err(error) => _ = report.insert("tokenizer".into(), json!({"error": error.to_string()})),
+    }
+    report.insert("memory".into(), memory(&opened, &load)?);
+    let report = Value::Object(report);
+    if args.json {
+        return put(&format!("{report:#}\n"));
+    }
+    let mut text = String::new();
+    print(&report, 0, &mut text);
+    put(&text)
+}
+
+fn architecture(opened: &Opened) -> Value {
+    let spec = &opened.spec;
+    let weights = opened.files.weights();
+    let parameters: usize = weights
+        .names()
+        .iter()
+        .filter_map(|name| weights.get(name))
+        .map(|t| t.shape.iter().product::<usize>())
+        .sum();
+    json!({
+        "family": opened.family.name, "layers": spec.layers.len(), "width": spec.d_model,
+        "vocabulary": spec.vocab, "context": spec.context, "parameters": parameters,
+    })
+}
+
+/// Tensors and bytes of each type.
+fn types(opened: &Opened) -> Value {
+    let weights = opened.files.weights();
+    let mut types: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for tensor in weights.names().iter().filter_map(|name| weights.get(name)) {
+        let (count, bytes) = types.entry(tensor.dtype.name()).or_default();
+        *count += 1;
+        *bytes += tensor.bytes.len();
+    }
+    let each = types.into_iter().map(|(name, (count, bytes))| {
+        (name.to_owned(), json!({"tensors": count, "bytes": bytes}))
+    });
+    Value::Object(each.collect())
+}
+
+fn tensors(opened: &Opened) -> Value {
+    let weights = opened.files.weights();
+    let each = weights.names().into_iter().filter_map(|name| {
+        let t = weights.get(name)?;
+        Some((name.to_owned(), json!(format!("{} {:?}", t.dtype.name(), t.shape))))
+    });
+    Value::Object(each.collect())
+}
+
+fn tokenizer(language: &Language) -> Value {
+    let t = &language.tokenizer;
+    let named = |id: u32| format!("{id} {}", t.token(id).unwrap_or_default());
+    json!({
+        "tokens": t.vocab_size(),
+        "begin": language.bos.map(|id| named(id.0)),
+        "end": language.end.iter().map(|id| named(id.0)).collect::<Vec<_>>(),
+    })
+}
+
+/// Renders what conversations consist of, and says what of it the template takes.
+fn template(language: &Language) -> Value {
+    if let Err(none) = &language.template {
+        return json!(none.to_string());
+    }
+    let say = |role, text: &str| Message::new(role, text);
+    let user = say(Role::User, "Hello");
+    let turns = vec![user.clone(), say(Role::Assistant, "Hi"), say(Role::User, "Bye")];
+    let system = vec![say(Role::System, "Be brief"), user.clone()];
+    let check = |messages: Vec<Message>| language.render(messages, DateTime::from_unix(0));
+    let said = |messages| match check(messages) {
+        Ok(ids) => json!(format!("ok, {} tokens", ids.len())),
+        Err(error) => json!(error.to_string()),
+    };
+    let reused = match (check(vec![user.clone()]), check(turns.clone())) {
+        (Ok(first), Ok(all)) => {
+            let common = first.iter().zip(&all).take_while(|(a, b)| a == b).count();
+            json!(format!("{common} of the first turn's {} tokens", first.len()))
+        }
+        _ => Value::Null,
+    };
+    let begins = check(vec![user.clone()]).map_or(0, |ids| {
+        ids.iter().filter(|id| language.bos == Some(**id)).count()
+    });
+    json!({
+        "one message": said(vec![user]), "with a system message": said(system),
+        "several turns": said(turns), "begin tokens": begins, "second turn reuses": reused,
+    })
+}
+
+fn memory(opened: &Opened, load: &rinfer_engine::load::Load) -> anyhow::Result<Value> {
+    let limits = opened.limits(load)?;
+    let m = Memory::of(&opened.spec, opened.files.weights(), &limits, load.threads()?);
+    Ok(json!({
+        "context": limits.context, "weights": bytes(m.weights), "state": bytes(m.state),
+        "state a token": bytes(size::position(&opened.spec, limits.kv)),
+        "scratch": bytes(m.scratch), "total": bytes(m.total()),
+    }))
+}
+
+fn bytes(n: usize) -> Value {
+    json!(n)
+}
+
+/// An indented outline; what counts bytes is also shown in binary units.
+fn print(value: &Value, depth: usize, out: &mut String) {
+    let Value::Object(object) = value else { return };
+    for (key, value) in object {
+        *out += &format!("{:width$}{key:<22}", "", width = depth * 2);
+        match value {
+            Value::Object(_) => {
+                *out = out.trim_end().to_owned() + "\n";
+                print(value, depth + 1, out);
+            }
+            Value::String(text) => *out += &format!(" {text}\n"),
+            Value::Array(all) => {
+                let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+                *out += &format!(" {}\n", all.join(", "));
+            }
+            other => *out += &format!(" {other}\n"),
+        }
+    }
+}

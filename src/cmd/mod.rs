@@ -1,0 +1,91 @@
+//! The commands, one a file, and what they share.
+pub mod bench;
+pub mod chat;
+pub mod detokenize;
+pub mod doctor;
+pub mod eval;
+pub mod inspect;
+mod interrupt;
+mod options;
+pub mod run;
+pub mod tokenize;
+
+pub use interrupt::Interrupt;
+pub use options::{Loading, Sampler};
+
+use rinfer_text::template::DateTime;
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal, Read, Write};
+
+/// What `main` read from the environment.
+pub struct Environment {
+    /// `RINFER_TIER`: the CPU tier to use.
+    pub tier: Option<String>,
+    /// Whether stderr shows colour.
+    pub color: bool,
+    /// `RINFER_LOG`, `--verbose`: what is said on stderr.
+    pub log: Log,
+    /// The time.
+    pub clock: fn() -> DateTime,
+}
+
+/// What is said on stderr besides errors.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Log {
+    /// Nothing.
+    Off,
+    /// What the user may not expect.
+    Warn,
+    /// What is done, and how long it takes.
+    Info,
+}
+
+impl Environment {
+    /// Says something that is not the answer.
+    pub fn say(&self, level: Log, text: impl Display) {
+        if level <= self.log {
+            let (dim, normal) = if self.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+            eprintln!("{dim}{text}{normal}");
+        }
+    }
+}
+
+/// The command line asks for something that is not offered: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// The user pressed Ctrl-C: exit code 130, without a message.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+/// Whether whoever read our output has enough of it.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    };
+    error.chain().any(io)
+}
+
+/// Writes to stdout and flushes, so that a reader sees every piece at once.
+pub fn put(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// What was piped in, if stdin is no terminal.
+pub fn piped() -> anyhow::Result<Option<String>> {
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes)?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        Usage(format!("stdin is not UTF-8: byte {at} can't be read as text"))
+    })?;
+    Ok(Some(text))
+}

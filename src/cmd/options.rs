@@ -1,0 +1,181 @@
+//! Flags that several commands have: how a model is loaded, and how tokens are chosen.
+use super::{Environment, Usage};
+use clap::ValueEnum;
+use rinfer_engine::backend;
+use rinfer_engine::batch::TokenId;
+use rinfer_engine::load::Load;
+use rinfer_engine::sample::Sampling;
+use std::hash::{BuildHasher, RandomState};
+
+/// How a model is loaded.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Loading")]
+pub struct Loading {
+    /// Tokens of prompt and answer together [default: the model's, at most 4096]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub context: Option<usize>,
+    /// Threads [default: physical cores within affinity and quota]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub threads: Option<usize>,
+    /// Bytes that the model may take [default: what is available]
+    #[arg(long, value_name = "BYTES", value_parser = positive)]
+    pub memory: Option<usize>,
+    /// Precision of cached keys and values
+    #[arg(long, value_enum, default_value_t = Kv::F16)]
+    pub kv: Kv,
+    /// Precision of weights
+    #[arg(long, value_enum, default_value_t = Quant::Native)]
+    pub quant: Quant,
+}
+
+/// `--kv`
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Kv {
+    /// Half precision
+    F16,
+    /// Exact
+    F32,
+}
+
+/// `--quant`
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Quant {
+    /// As the file has them
+    Native,
+    /// Widened, with f32 activations: the reference
+    F32,
+}
+
+impl Loading {
+    /// As the library takes it.
+    pub fn load(&self, env: &Environment) -> Load {
+        Load {
+            context: self.context,
+            threads: self.threads,
+            memory: self.memory,
+            kv: match self.kv {
+                Kv::F16 => backend::Kv::F16,
+                Kv::F32 => backend::Kv::F32,
+            },
+            quant: match self.quant {
+                Quant::Native => backend::Quant::Native,
+                Quant::F32 => backend::Quant::F32,
+            },
+            tier: env.tier.clone(),
+            clock: env.clock,
+            ..Load::default()
+        }
+    }
+}
+
+/// How tokens are chosen. What is not given is the model's default, or else the library's.
+#[derive(clap::Args, Debug, Default, Clone)]
+#[command(next_help_heading = "Sampling")]
+pub struct Sampler {
+    /// 0 always takes the most probable token
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub temperature: Option<f32>,
+    /// Keep this many of the most probable tokens; 0 keeps all
+    #[arg(long, value_name = "N")]
+    pub top_k: Option<usize>,
+    /// Keep the most probable tokens up to this probability together; 1 keeps all
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub top_p: Option<f32>,
+    /// Keep tokens at least this fraction as probable as the best; 0 keeps all
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub min_p: Option<f32>,
+    /// Make tokens of the last N less probable; 1 is off
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub repeat_penalty: Option<f32>,
+    /// The N of the repeat penalty: over prompt and answer
+    #[arg(long, value_name = "N")]
+    pub repeat_last_n: Option<usize>,
+    /// Make tokens that the answer has less probable; 0 is off
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub presence_penalty: Option<f32>,
+    /// The same, once for each occurrence; 0 is off
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub frequency_penalty: Option<f32>,
+    /// The same seed gives the same answer [default: drawn anew]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Tokens of the answer [default: up to the end of the context]
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<usize>,
+    /// A text that ends the answer; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
+    /// Add BIAS to a token's logit, `-inf` to ban it; may be repeated
+    #[arg(long, value_name = "ID=BIAS", value_parser = bias, allow_hyphen_values = true)]
+    pub logit_bias: Vec<(u32, f32)>,
+}
+
+impl Sampler {
+    /// Replaces what was given.
+    pub fn apply(&self, s: &mut Sampling) {
+        fn set<T: Copy>(to: &mut T, given: Option<T>) {
+            *to = given.unwrap_or(*to);
+        }
+        set(&mut s.temperature, self.temperature);
+        set(&mut s.top_k, self.top_k);
+        set(&mut s.top_p, self.top_p);
+        set(&mut s.min_p, self.min_p);
+        set(&mut s.repeat_penalty, self.repeat_penalty);
+        set(&mut s.repeat_last_n, self.repeat_last_n);
+        set(&mut s.presence_penalty, self.presence_penalty);
+        set(&mut s.frequency_penalty, self.frequency_penalty);
+        set(&mut s.seed, self.seed);
+        s.max_tokens = self.max_tokens.or(s.max_tokens);
+        s.stop.extend(self.stop.iter().cloned());
+        s.logit_bias.extend(self.logit_bias.iter().map(|(id, bias)| (TokenId(*id), *bias)));
+    }
+    /// Refuses what no model could be asked, before one is loaded.
+    pub fn check(&self) -> Result<(), Usage> {
+        let mut s = Sampling::default();
+        self.apply(&mut s);
+        s.check(usize::MAX).map_err(|e| Usage(e.to_string()))
+    }
+}
+
+/// One line for `/params` and `--verbose`: what is in force.
+pub fn describe(s: &Sampling) -> String {
+    let mut text = format!(
+        "temperature {}, top-k {}, top-p {}, min-p {}, repeat-penalty {} over {}, \
+         presence-penalty {}, frequency-penalty {}, seed {}",
+        s.temperature,
+        s.top_k,
+        s.top_p,
+        s.min_p,
+        s.repeat_penalty,
+        s.repeat_last_n,
+        s.presence_penalty,
+        s.frequency_penalty,
+        s.seed
+    );
+    if let Some(n) = s.max_tokens {
+        text += &format!(", max-tokens {n}");
+    }
+    s.stop.iter().for_each(|stop| text += &format!(", stop {stop:?}"));
+    s.logit_bias.iter().for_each(|(id, bias)| text += &format!(", logit-bias {}={bias}", id.0));
+    text
+}
+
+/// A count of at least one.
+pub fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be 1 or more".into()),
+        Ok(n) => Ok(n),
+        Err(e) => Err(format!("{e}")),
+    }
+}
+
+fn bias(text: &str) -> Result<(u32, f32), String> {
+    let (id, bias) = text.split_once('=').ok_or("expected ID=BIAS, such as 42=-1.5")?;
+    let id = id.parse().map_err(|e| format!("'{id}' is no token id: {e}"))?;
+    Ok((id, bias.parse().map_err(|e| format!("'{bias}' is no number: {e}"))?))
+}
+
+/// A seed for an answer that need not be repeated: shown by `--verbose`, so that it can be.
+pub fn draw_seed() -> u64 {
+    u64::from(RandomState::new().hash_one(0) as u32)
+}

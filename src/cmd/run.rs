@@ -1,0 +1,233 @@
+//! `rinfer run`: one answer to stdout.
+use super::options::{describe, draw_seed};
+use super::{Environment, Interrupt, Interrupted, Loading, Log, Sampler, Usage, piped, put};
+use anyhow::Context;
+use rinfer_engine::error::Error;
+use rinfer_engine::language::NoTemplate;
+use rinfer_engine::load::{Load, Opened};
+use rinfer_engine::model::Model;
+use rinfer_engine::request::{Cancel, Finish, Usage as Tokens};
+use rinfer_engine::sample::Sampling;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Answer one prompt: rinfer run model.gguf "Why is the sky blue?"
+///
+/// Piped input is the prompt, or follows it on a new line; one line break at its end is left out.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A GGUF file or a Hugging Face folder
+    model: Option<String>,
+    /// What is asked
+    prompt: Option<String>,
+    /// Go on from the prompt, without the chat template
+    #[arg(long)]
+    raw: bool,
+    /// What the model is told before the prompt
+    #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
+    system: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sampler: Sampler,
+    #[command(flatten)]
+    loading: Loading,
+}
+
+pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    args.sampler.check()?;
+    let path = args.model.as_deref().ok_or_else(no_model)?;
+    let prompt = prompt(args)?;
+    let interrupt = Interrupt::install()?;
+    let start = Instant::now();
+    let model = load(path, args.loading.load(env), env)?;
+    let loaded = start.elapsed();
+    let mut sampling = model.language().sampling.clone();
+    args.sampler.apply(&mut sampling);
+    sampling.seed = args.sampler.seed.unwrap_or_else(draw_seed);
+    env.say(Log::Info, describe(&sampling));
+    let raw = args.raw || falls_back(&model, args, env)?;
+    let mut told = Told::new(&interrupt, !args.json);
+    if raw {
+        let mut answer = model.complete(&prompt, &sampling)?;
+        told.start(answer.canceller());
+        answer.by_ref().try_for_each(|piece| told.piece(piece))?;
+        told.end(answer.finish(), answer.usage());
+    } else {
+        let mut session = model.session();
+        session.system(args.system.clone().unwrap_or_default());
+        *session.sampling() = sampling.clone();
+        let mut reply = session.say(prompt)?;
+        told.start(reply.canceller());
+        reply.by_ref().try_for_each(|piece| told.piece(piece))?;
+        told.end(reply.finish(), reply.usage());
+    }
+    interrupt.exits();
+    report(args, env, &told, &sampling, loaded)
+}
+
+/// Whether there is no template to go through; says so.
+fn falls_back(model: &Model, args: &Args, env: &Environment) -> anyhow::Result<bool> {
+    match &model.language().template {
+        Ok(_) => Ok(false),
+        Err(NoTemplate::None) if args.system.is_some() => {
+            Err(Usage("--system needs a model with a chat template".into()).into())
+        }
+        Err(NoTemplate::None) => {
+            let text = "note: the model has no chat template, so it goes on from the raw prompt";
+            env.say(Log::Warn, text);
+            Ok(true)
+        }
+        Err(broken) => Err(Error::NoTemplate(broken.clone())).context("--raw goes without it"),
+    }
+}
+
+/// Prints what is left to print after the answer.
+fn report(
+    args: &Args,
+    env: &Environment,
+    told: &Told,
+    sampling: &Sampling,
+    loaded: Duration,
+) -> anyhow::Result<()> {
+    if args.json {
+        let timing = &told.timing;
+        put(&format!(
+            "{:#}\n",
+            json!({
+                "text": told.text, "finish": finish_name(told.finish), "seed": sampling.seed,
+                "prompt_tokens": told.usage.prompt, "cached_tokens": told.usage.cached,
+                "generated_tokens": told.usage.generated, "load_seconds": loaded.as_secs_f64(),
+                "prefill_seconds": timing.prefill().as_secs_f64(),
+                "decode_seconds": timing.decode().as_secs_f64(),
+            })
+        ))?;
+    } else if !told.text.ends_with('\n') {
+        put("\n")?;
+    }
+    env.say(Log::Info, format!("loaded in {:.2} s; {}", loaded.as_secs_f64(), told.stats()));
+    match told.finish {
+        Some(Finish::Cancelled) => Err(Interrupted.into()),
+        Some(Finish::Length) if sampling.max_tokens != Some(told.usage.generated) => {
+            env.say(Log::Warn, "note: the answer ends where the context does; see --context");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Loads a model, saying so.
+pub fn load(path: &str, load: Load, env: &Environment) -> Result<Model, Error> {
+    let start = Instant::now();
+    let opened = Opened::open(path)?;
+    env.say(Log::Info, format!("{}: opened in {:.3} s", opened.family.name, start.elapsed().as_secs_f64()));
+    let start = Instant::now();
+    let language = opened.language()?;
+    env.say(Log::Info, format!("tokenizer ready in {:.3} s", start.elapsed().as_secs_f64()));
+    let start = Instant::now();
+    let limits = opened.limits(&load)?;
+    let executor = opened.executor(&load.backend()?, &limits)?;
+    env.say(
+        Log::Info,
+        format!(
+            "weights ready in {:.3} s; {} tier, {} threads, context {}",
+            start.elapsed().as_secs_f64(),
+            load.kernels()?.name,
+            load.threads()?,
+            limits.context
+        ),
+    );
+    Model::new(executor, limits, opened.spec.vocab, language, load.clock)
+}
+
+pub fn no_model() -> Usage {
+    Usage(
+        "no model is given. Take any .gguf file or Hugging Face folder of a supported family and \
+         give its path: rinfer run path/to/model.gguf \"Hello\""
+            .into(),
+    )
+}
+
+fn prompt(args: &Args) -> anyhow::Result<String> {
+    let piped = piped()?.map(|mut text| {
+        let end = text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).len());
+        text.truncate(end.unwrap_or(text.len()));
+        text
+    });
+    match (args.prompt.clone(), piped.filter(|text| !text.is_empty())) {
+        (Some(prompt), Some(piped)) => Ok(format!("{prompt}\n{piped}")),
+        (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) => Err(Usage("no prompt: give one after the model, or pipe it in".into()).into()),
+    }
+}
+
+pub fn finish_name(finish: Option<Finish>) -> &'static str {
+    match finish {
+        Some(Finish::Stop) => "stop",
+        Some(Finish::Length) => "length",
+        Some(Finish::Cancelled) | None => "cancelled",
+    }
+}
+
+/// An answer as it is told: printed, collected and timed.
+pub struct Told<'a> {
+    interrupt: &'a Interrupt,
+    print: bool,
+    pub text: String,
+    pub finish: Option<Finish>,
+    pub usage: Tokens,
+    pub timing: Timing,
+}
+
+/// When an answer started, had its first piece, and ended.
+pub struct Timing {
+    start: Instant,
+    first: Option<Instant>,
+    end: Option<Instant>,
+}
+
+impl Timing {
+    pub fn prefill(&self) -> Duration {
+        self.first.or(self.end).unwrap_or(self.start) - self.start
+    }
+    pub fn decode(&self) -> Duration {
+        self.end.zip(self.first).map(|(end, first)| end - first).unwrap_or_default()
+    }
+}
+
+impl Told<'_> {
+    pub fn new(interrupt: &Interrupt, print: bool) -> Told<'_> {
+        let timing = Timing { start: Instant::now(), first: None, end: None };
+        let (text, usage) = (String::new(), Tokens::default());
+        Told { interrupt, print, text, finish: None, usage, timing }
+    }
+    /// From now on Ctrl-C ends the answer.
+    pub fn start(&self, cancel: Cancel) {
+        self.interrupt.cancels(cancel);
+    }
+    pub fn piece(&mut self, piece: Result<String, Error>) -> anyhow::Result<()> {
+        let piece = piece?;
+        self.timing.first.get_or_insert_with(Instant::now);
+        self.text += &piece;
+        if self.print { put(&piece) } else { Ok(()) }
+    }
+    pub fn end(&mut self, finish: Option<Finish>, usage: Tokens) {
+        self.timing.end = Some(Instant::now());
+        (self.finish, self.usage) = (finish, usage);
+    }
+    /// One line for `--verbose` and `/stats`.
+    pub fn stats(&self) -> String {
+        let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64().max(1e-9);
+        let Tokens { prompt, cached, generated } = self.usage;
+        let (prefill, decode) = (self.timing.prefill(), self.timing.decode());
+        format!(
+            "prompt {prompt} tokens, {cached} of them cached, {:.2} s ({:.1} tokens/s); \
+             answer {generated} tokens, {:.2} s ({:.1} tokens/s)",
+            prefill.as_secs_f64(),
+            rate(prompt - cached, prefill),
+            decode.as_secs_f64(),
+            rate(generated.saturating_sub(1), decode),
+        )
+    }
+}
