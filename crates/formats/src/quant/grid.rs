@@ -31,9 +31,20 @@ pub(super) fn even_signs(bits: u32) -> u8 {
 }
 
 /// Writes `scale` times a point, negated where `signs` has a bit.
-pub(super) fn put<const N: usize>(out: &mut [f32], scale: f32, point: &[i8; N], signs: u8) {
-    for (i, (out, x)) in out.iter_mut().zip(point).enumerate() {
-        let sign = u32::from(signs >> i & 1) << 31;
+pub(super) fn put<const N: usize>(out: &mut [f32; N], scale: f32, point: &[i8; N], signs: u8) {
+    let signs = &SIGNS[usize::from(signs)];
+    for ((out, x), sign) in out.iter_mut().zip(point).zip(signs) {
         *out = f32::from_bits((scale * f32::from(*x)).to_bits() ^ sign);
     }
 }
+
+/// Each byte's bits as sign bits of floats.
+static SIGNS: [[u32; 8]; 256] = {
+    let mut signs = [[0; 8]; 256];
+    let mut i = 0;
+    while i < 8 * 256 {
+        signs[i / 8][i % 8] = (((i / 8) >> (i % 8) & 1) as u32) << 31;
+        i += 1;
+    }
+    signs
+};

@@ -1,32 +1,44 @@
 //! The K formats: blocks of 256 with f16 scales, sub-blocks of 16 or 32 with small integer ones.
-use super::bits::{part, u16_at};
+//!
+//! A run of 32 bytes holds its first 32 codes in its lowest bits, the next 32 above them, and so on.
+use super::bits::{each, field, part, put, u16_at, words};
 use super::codes::Codes;
 
 /// 16 bytes of scale and minimum nibbles, 64 bytes of codes, d, m.
 pub(super) fn q2(bytes: &[u8], out: &mut Codes) {
-    let blocks = bytes.as_chunks::<84>().0.iter().zip(out.q.as_chunks_mut().0);
+    let blocks = bytes.as_chunks::<84>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     let subs = out.s.as_chunks_mut::<16>().0.iter_mut().zip(out.t.as_chunks_mut::<16>().0);
     for (((block, q), (s, t)), (d, m)) in blocks.zip(subs).zip(out.d.iter_mut().zip(&mut out.m)) {
         (*d, *m) = (u16_at(block, 80), u16_at(block, 82));
         for ((s, t), both) in s.iter_mut().zip(t).zip(part::<16>(block, 0)) {
             (*s, *t) = (both & 15, both >> 4);
         }
-        low_pairs(part(block, 16), q);
+        let runs = part::<64>(block, 16).as_chunks::<32>().0.iter();
+        for (packed, q) in runs.zip(q.as_chunks_mut::<128>().0) {
+            let packed: [u64; 4] = words(packed);
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                put(packed.map(|w| field(w, 2 * i, 3)), q);
+            }
+        }
     }
 }
 
 /// 32 bytes of third bits, 64 bytes of low bits, 12 bytes of 6-bit scales, d. The value is
 /// `d·(scale - 32)·(code - 4)`, which `W6K` holds with codes moved up by 28.
 pub(super) fn q3(bytes: &[u8], out: &mut Codes) {
-    let blocks = bytes.as_chunks::<110>().0.iter().zip(out.q.as_chunks_mut().0);
+    let blocks = bytes.as_chunks::<110>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     for (((block, q), s), d) in blocks.zip(out.s.as_chunks_mut().0).zip(&mut out.d) {
         *d = u16_at(block, 108);
         q3_scales(part(block, 96), s);
-        low_pairs(part(block, 32), q);
-        let high = part::<32>(block, 0);
-        for (bit, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-            for (q, high) in q.iter_mut().zip(high) {
-                *q = (*q | (high >> bit & 1) << 2).wrapping_add(28);
+        let high: [u64; 4] = words(part::<32>(block, 0));
+        let runs = part::<64>(block, 32).as_chunks::<32>().0.iter();
+        let runs = runs.zip(q.as_chunks_mut::<128>().0);
+        for (run, (packed, q)) in runs.enumerate() {
+            let packed: [u64; 4] = words(packed);
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                let third = |w| field(high[w], 4 * run + i, 1) << 2;
+                let code = |w| (field(packed[w], 2 * i, 3) | third(w)) + each(28);
+                put(std::array::from_fn::<_, 4, _>(code), q);
             }
         }
     }
@@ -34,27 +46,36 @@ pub(super) fn q3(bytes: &[u8], out: &mut Codes) {
 
 /// d, m, 12 bytes of 6-bit scales and minima, 128 bytes of nibbles.
 pub(super) fn q4(bytes: &[u8], out: &mut Codes) {
-    let blocks = bytes.as_chunks::<144>().0.iter().zip(out.q.as_chunks_mut().0);
+    let blocks = bytes.as_chunks::<144>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     let subs = out.s.as_chunks_mut().0.iter_mut().zip(out.t.as_chunks_mut().0);
     for (((block, q), (s, t)), (d, m)) in blocks.zip(subs).zip(out.d.iter_mut().zip(&mut out.m)) {
         (*d, *m) = (u16_at(block, 0), u16_at(block, 2));
         scales_and_minima(part(block, 4), s, t);
-        low_nibbles(part(block, 16), q);
+        let runs = part::<128>(block, 16).as_chunks::<32>().0.iter();
+        for (packed, q) in runs.zip(q.as_chunks_mut::<64>().0) {
+            let packed: [u64; 4] = words(packed);
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                put(packed.map(|w| field(w, 4 * i, 15)), q);
+            }
+        }
     }
 }
 
 /// d, m, 12 bytes of 6-bit scales and minima, 32 bytes of fifth bits, 128 bytes of nibbles.
 pub(super) fn q5(bytes: &[u8], out: &mut Codes) {
-    let blocks = bytes.as_chunks::<176>().0.iter().zip(out.q.as_chunks_mut().0);
+    let blocks = bytes.as_chunks::<176>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     let subs = out.s.as_chunks_mut().0.iter_mut().zip(out.t.as_chunks_mut().0);
     for (((block, q), (s, t)), (d, m)) in blocks.zip(subs).zip(out.d.iter_mut().zip(&mut out.m)) {
         (*d, *m) = (u16_at(block, 0), u16_at(block, 2));
         scales_and_minima(part(block, 4), s, t);
-        low_nibbles(part(block, 48), q);
-        let high = part::<32>(block, 16);
-        for (bit, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-            for (q, high) in q.iter_mut().zip(high) {
-                *q |= (high >> bit & 1) << 4;
+        let high: [u64; 4] = words(part::<32>(block, 16));
+        let runs = part::<128>(block, 48).as_chunks::<32>().0.iter();
+        for (run, (packed, q)) in runs.zip(q.as_chunks_mut::<64>().0).enumerate() {
+            let packed: [u64; 4] = words(packed);
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                let fifth = |w| field(high[w], 2 * run + i, 1) << 4;
+                let code = |w| field(packed[w], 4 * i, 15) | fifth(w);
+                put(std::array::from_fn::<_, 4, _>(code), q);
             }
         }
     }
@@ -66,38 +87,14 @@ pub(super) fn q6(bytes: &[u8], out: &mut Codes) {
     for (((block, q), s), d) in blocks.zip(out.s.as_chunks_mut::<16>().0).zip(&mut out.d) {
         *d = u16_at(block, 208);
         *s = *part(block, 192);
-        for (half, q) in q.as_chunks_mut::<128>().0.iter_mut().enumerate() {
-            let (low, high) = (part::<64>(block, 64 * half), part::<32>(block, 128 + 32 * half));
-            for i in 0..32 {
-                let (a, b, h) = (low[i], low[i + 32], high[i]);
-                q[i] = a & 15 | (h & 3) << 4;
-                q[i + 32] = b & 15 | (h >> 2 & 3) << 4;
-                q[i + 64] = a >> 4 | (h >> 4 & 3) << 4;
-                q[i + 96] = b >> 4 | (h >> 6) << 4;
+        for (run, q) in q.as_chunks_mut::<128>().0.iter_mut().enumerate() {
+            let low: [u64; 8] = words(part::<64>(block, 64 * run));
+            let high: [u64; 4] = words(part::<32>(block, 128 + 32 * run));
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                let low = &low[i % 2 * 4..];
+                let code = |w| field(low[w], i / 2 * 4, 15) | field(high[w], 2 * i, 3) << 4;
+                put(std::array::from_fn::<_, 4, _>(code), q);
             }
-        }
-    }
-}
-
-/// Four codes a byte: a run of 32 bytes holds 128, its lowest bits first.
-fn low_pairs(packed: &[u8; 64], q: &mut [u8; 256]) {
-    let runs = packed.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<128>().0);
-    for (packed, q) in runs {
-        for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-            for (q, byte) in q.iter_mut().zip(packed) {
-                *q = byte >> (2 * i) & 3;
-            }
-        }
-    }
-}
-
-/// Two codes a byte: a run of 32 bytes holds 64, the low nibbles first.
-fn low_nibbles(packed: &[u8; 128], q: &mut [u8; 256]) {
-    let runs = packed.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<64>().0);
-    for (packed, q) in runs {
-        for (i, byte) in packed.iter().enumerate() {
-            q[i] = byte & 15;
-            q[i + 32] = byte >> 4;
         }
     }
 }

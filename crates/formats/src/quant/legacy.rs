@@ -1,6 +1,6 @@
 //! Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: blocks of 32 with an f16 scale, and a minimum where the name ends
 //! in 1.
-use super::bits::{nibbles, part, u16_at, u32_at};
+use super::bits::{field, nibbles, part, put, spread, u16_at, words};
 use super::codes::Codes;
 
 /// d, 16 bytes of nibbles.
@@ -26,8 +26,7 @@ pub(super) fn q5_0(bytes: &[u8], out: &mut Codes) {
     let blocks = bytes.as_chunks::<22>().0.iter().zip(out.q.as_chunks_mut().0);
     for ((block, q), d) in blocks.zip(&mut out.d) {
         *d = u16_at(block, 0);
-        nibbles(part(block, 6), q);
-        fifth_bits(u32_at(block, 2), q);
+        five_bits(part(block, 6), part(block, 2), q);
     }
 }
 
@@ -36,8 +35,7 @@ pub(super) fn q5_1(bytes: &[u8], out: &mut Codes) {
     let blocks = bytes.as_chunks::<24>().0.iter().zip(out.q.as_chunks_mut().0);
     for ((block, q), (d, m)) in blocks.zip(out.d.iter_mut().zip(&mut out.m)) {
         (*d, *m) = (u16_at(block, 0), u16_at(block, 2));
-        nibbles(part(block, 8), q);
-        fifth_bits(u32_at(block, 4), q);
+        five_bits(part(block, 8), part(block, 4), q);
     }
 }
 
@@ -53,8 +51,9 @@ pub(super) fn q8_0(bytes: &[u8], out: &mut Codes) {
     }
 }
 
-fn fifth_bits(bits: u32, q: &mut [u8; 32]) {
-    for (i, q) in q.iter_mut().enumerate() {
-        *q |= ((bits >> i & 1) << 4) as u8;
-    }
+/// Nibbles as in [`nibbles`], each with its fifth bit.
+fn five_bits(packed: &[u8; 16], fifth: &[u8; 4], q: &mut [u8; 32]) {
+    let [a, b] = words(packed);
+    let low = [field(a, 0, 15), field(b, 0, 15), field(a, 4, 15), field(b, 4, 15)];
+    put(std::array::from_fn::<_, 4, _>(|i| low[i] | spread(fifth[i]) << 4), q);
 }
