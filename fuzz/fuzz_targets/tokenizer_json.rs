@@ -1,0 +1,5 @@
+#![no_main]
+#[path = "../exercise/text.rs"]
+mod exercise;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercise::tokenizer_json(bytes));
