@@ -265,9 +265,9 @@ fn next(s: &mut Sequence, logits: &mut [f32], raw: &mut Vec<f32>) -> Option<Even
         return Some(over);
     }
     let forced = s.request.constraint.as_mut().map(|c| c.forced()).unwrap_or_default();
-    forced.into_iter().find_map(|id| {
-        take(s, Chosen { id: TokenId(id), logprob: None, top: Vec::new() })
-    })
+    forced
+        .into_iter()
+        .find_map(|id| take(s, Chosen { id: TokenId(id), logprob: None, top: Vec::new() }))
 }
 
 /// Appends a token to the answer. Returns the last event if the answer is over.

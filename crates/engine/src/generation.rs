@@ -1,9 +1,9 @@
 //! What a checkpoint says about generation: its sampling defaults, and the tokens that end a turn.
 use crate::error::{Error, Result};
 use crate::sample::Sampling;
+use rinfer_formats::Checkpoint;
 use rinfer_formats::gguf::{Gguf, Value as Number};
 use rinfer_formats::hf::Folder;
-use rinfer_formats::Checkpoint;
 use serde_json::Value;
 
 /// A checkpoint's own defaults.
@@ -69,7 +69,9 @@ fn of_folder(folder: &Folder) -> Result<Generation> {
     g.end.extend(ids(json.get("eos_token_id"), &name, "eos_token_id")?);
     let float = |key: &str| match json.get(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(v) => v.as_f64().map(|n| Some(n as f32)).ok_or_else(|| wrong(&name, key, v, "a number")),
+        Some(v) => {
+            v.as_f64().map(|n| Some(n as f32)).ok_or_else(|| wrong(&name, key, v, "a number"))
+        }
     };
     let s = &mut g.sampling;
     set(&mut s.temperature, float("temperature")?);

@@ -210,7 +210,12 @@ impl Opened {
             (false, _) => "take a smaller model or a smaller quantisation".into(),
         };
         let (needed, mib) = (asked.1, |bytes: usize| bytes.div_ceil(1 << 20));
-        Err(Error::Memory { needed: mib(needed), available: mib(available), context: asked.0, advice })
+        Err(Error::Memory {
+            needed: mib(needed),
+            available: mib(available),
+            context: asked.0,
+            advice,
+        })
     }
 
     fn at(&self, cause: LoadError) -> Error {

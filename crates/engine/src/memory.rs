@@ -50,7 +50,8 @@ mod tests {
     use super::*;
 
     fn check(name: &str, files: &[(&str, &str)], expected: Option<usize>) {
-        let root = std::env::temp_dir().join(format!("rinfer-memory-{}-{name}", std::process::id()));
+        let root =
+            std::env::temp_dir().join(format!("rinfer-memory-{}-{name}", std::process::id()));
         for (path, content) in files {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

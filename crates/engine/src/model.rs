@@ -79,15 +79,7 @@ impl Model {
     /// A request with this model's end tokens, to be changed and submitted.
     pub fn request(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Request {
         let (sampling, end) = (sampling.clone(), self.language().end.clone());
-        Request {
-            prompt,
-            sampling,
-            end,
-            constraint: None,
-            until: None,
-            logprobs: None,
-            keep: true,
-        }
+        Request { prompt, sampling, end, constraint: None, until: None, logprobs: None, keep: true }
     }
 
     /// Submits a request as it is.

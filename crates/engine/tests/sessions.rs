@@ -40,7 +40,8 @@ fn model(script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static) -> (Model, Log) {
 fn saying(answer: Vec<u32>) -> (Model, Log) {
     let start = [&[3], &ids("assistant\n")[..]].concat();
     model(move |tokens| {
-        let at = tokens.windows(start.len()).rposition(|w| w == start).map_or(2, |i| i + start.len());
+        let at =
+            tokens.windows(start.len()).rposition(|w| w == start).map_or(2, |i| i + start.len());
         one_hot(answer.get(tokens.len() - at).copied().unwrap_or(id_of(b'~')))
     })
 }
@@ -163,7 +164,8 @@ fn turns() {
     assert_eq!(chat.history().len(), 4);
     // So does a message that can't be answered.
     let long = "x".repeat(CONTEXT);
-    let Err(Error::Request(RequestError::PromptTooLong { prompt, context })) = chat.say(long) else {
+    let Err(Error::Request(RequestError::PromptTooLong { prompt, context })) = chat.say(long)
+    else {
         panic!("too long")
     };
     assert!(prompt > CONTEXT && context == CONTEXT);
@@ -212,7 +214,14 @@ fn sessions_in_threads() {
     };
     let alone: Vec<String> = (0..6).map(|i| ask(&hashing().0, i)).collect();
     let together: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..6).map(|i| scope.spawn({ let model = &model; move || ask(model, i) })).collect();
+        let threads: Vec<_> = (0..6)
+            .map(|i| {
+                scope.spawn({
+                    let model = &model;
+                    move || ask(model, i)
+                })
+            })
+            .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(together, alone);
@@ -228,6 +237,7 @@ fn no_template_no_conversation() {
     let model = Model::new(executor, limits, VOCAB, language(None), now).unwrap();
     let Err(error) = model.session().say("Hi").map(|_| ()) else { panic!("no template") };
     assert!(error.to_string().contains("complete raw text"), "{error}");
-    let text = model.complete("a", &greedy(2, &[])).unwrap().map(Result::unwrap).collect::<String>();
+    let text =
+        model.complete("a", &greedy(2, &[])).unwrap().map(Result::unwrap).collect::<String>();
     assert_eq!(text.len(), 2);
 }

@@ -1,6 +1,6 @@
 //! The K formats: blocks of 256 with f16 scales, sub-blocks of 16 or 32 with small integer ones.
 //!
-//! A run of 32 bytes holds its first 32 codes in its lowest bits, the next 32 above them, and so on.
+//! A run of 32 bytes holds 32 codes in its lowest bits, the next 32 above them, and so on.
 use super::bits::{each, field, part, put, u16_at, words};
 use super::codes::Codes;
 
@@ -13,13 +13,7 @@ pub(super) fn q2(bytes: &[u8], out: &mut Codes) {
         for ((s, t), both) in s.iter_mut().zip(t).zip(part::<16>(block, 0)) {
             (*s, *t) = (both & 15, both >> 4);
         }
-        let runs = part::<64>(block, 16).as_chunks::<32>().0.iter();
-        for (packed, q) in runs.zip(q.as_chunks_mut::<128>().0) {
-            let packed: [u64; 4] = words(packed);
-            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                put(packed.map(|w| field(w, 2 * i, 3)), q);
-            }
-        }
+        unpack::<2>(&block[16..80], q, |_, _| 0);
     }
 }
 
@@ -31,16 +25,7 @@ pub(super) fn q3(bytes: &[u8], out: &mut Codes) {
         *d = u16_at(block, 108);
         q3_scales(part(block, 96), s);
         let high: [u64; 4] = words(part::<32>(block, 0));
-        let runs = part::<64>(block, 32).as_chunks::<32>().0.iter();
-        let runs = runs.zip(q.as_chunks_mut::<128>().0);
-        for (run, (packed, q)) in runs.enumerate() {
-            let packed: [u64; 4] = words(packed);
-            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                let third = |w| field(high[w], 4 * run + i, 1) << 2;
-                let code = |w| (field(packed[w], 2 * i, 3) | third(w)) + each(28);
-                put(std::array::from_fn::<_, 4, _>(code), q);
-            }
-        }
+        unpack::<2>(&block[32..96], q, |group, w| (field(high[w], group, 1) << 2) + each(28));
     }
 }
 
@@ -51,13 +36,7 @@ pub(super) fn q4(bytes: &[u8], out: &mut Codes) {
     for (((block, q), (s, t)), (d, m)) in blocks.zip(subs).zip(out.d.iter_mut().zip(&mut out.m)) {
         (*d, *m) = (u16_at(block, 0), u16_at(block, 2));
         scales_and_minima(part(block, 4), s, t);
-        let runs = part::<128>(block, 16).as_chunks::<32>().0.iter();
-        for (packed, q) in runs.zip(q.as_chunks_mut::<64>().0) {
-            let packed: [u64; 4] = words(packed);
-            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                put(packed.map(|w| field(w, 4 * i, 15)), q);
-            }
-        }
+        unpack::<4>(&block[16..144], q, |_, _| 0);
     }
 }
 
@@ -69,15 +48,7 @@ pub(super) fn q5(bytes: &[u8], out: &mut Codes) {
         (*d, *m) = (u16_at(block, 0), u16_at(block, 2));
         scales_and_minima(part(block, 4), s, t);
         let high: [u64; 4] = words(part::<32>(block, 16));
-        let runs = part::<128>(block, 48).as_chunks::<32>().0.iter();
-        for (run, (packed, q)) in runs.zip(q.as_chunks_mut::<64>().0).enumerate() {
-            let packed: [u64; 4] = words(packed);
-            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                let fifth = |w| field(high[w], 2 * run + i, 1) << 4;
-                let code = |w| field(packed[w], 4 * i, 15) | fifth(w);
-                put(std::array::from_fn::<_, 4, _>(code), q);
-            }
-        }
+        unpack::<4>(&block[48..176], q, |group, w| field(high[w], group, 1) << 4);
     }
 }
 
@@ -95,6 +66,20 @@ pub(super) fn q6(bytes: &[u8], out: &mut Codes) {
                 let code = |w| field(low[w], i / 2 * 4, 15) | field(high[w], 2 * i, 3) << 4;
                 put(std::array::from_fn::<_, 4, _>(code), q);
             }
+        }
+    }
+}
+
+/// Groups of 32 codes of `BITS` bits; `more(g, w)` is added to word `w` of group `g`, no code
+/// growing beyond its byte.
+fn unpack<const BITS: usize>(packed: &[u8], q: &mut [u8; 256], more: impl Fn(usize, usize) -> u64) {
+    let groups = 8 / BITS;
+    for (run, packed) in packed.as_chunks::<32>().0.iter().enumerate() {
+        let packed: [u64; 4] = words(packed);
+        for i in 0..groups {
+            let group = groups * run + i;
+            let code = |w| field(packed[w], BITS * i, (1 << BITS) - 1) + more(group, w);
+            put(std::array::from_fn::<_, 4, _>(code), &mut q.as_chunks_mut::<32>().0[group]);
         }
     }
 }
