@@ -2,7 +2,8 @@
 //! machine's memory and multipliers can do.
 //!
 //! `cargo run --release -p rinfer-kernels --example matmul -- [--threads N] [--tier NAME] [--layout NAME]
-//! [--batch M]`
+//! [--batch M] [--stream MIB]
+//! [--rounds N]`
 //!
 //! Every figure is the best of many short rounds in which all cases take turns: what the code can do
 //! when nothing else runs.
@@ -14,32 +15,37 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Weights that no cache holds.
-const STREAM_BYTES: usize = 64 << 20;
+/// Inputs of the matrix that no cache holds.
 const STREAM_COLS: usize = 4096;
 /// A matrix of a small model, for batches.
 const BATCH_SHAPE: [usize; 2] = [256, 2048];
-const ROUNDS: usize = 30;
 
 struct Options {
     threads: usize,
     tier: Option<String>,
     layout: Option<String>,
     batch: usize,
+    stream: usize,
+    rounds: usize,
 }
 
 fn options() -> Options {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options = Options { threads, tier: None, layout: None, batch: 512 };
+    let mut options =
+        Options { threads, tier: None, layout: None, batch: 512, stream: 64, rounds: 30 };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         let value = args.next().unwrap_or_else(|| panic!("{name} needs a value"));
         match name.as_str() {
             "--threads" => options.threads = value.parse().expect("a number of threads"),
             "--batch" => options.batch = value.parse().expect("a number of rows"),
+            "--stream" => options.stream = value.parse().expect("a number of MiB"),
+            "--rounds" => options.rounds = value.parse().expect("a number of rounds"),
             "--tier" => options.tier = Some(value),
             "--layout" => options.layout = Some(value),
-            _ => panic!("{name} is no option: --threads, --tier, --layout, --batch"),
+            _ => panic!(
+                "{name} is no option: --threads, --tier, --layout, --batch, --stream, --rounds"
+            ),
         }
     }
     options
@@ -64,7 +70,7 @@ fn main() {
             continue;
         }
         let row = Packed::size(layout, 16, STREAM_COLS) / 16;
-        let stream = packed(layout, STREAM_BYTES / row / 16 * 16, STREAM_COLS);
+        let stream = packed(layout, (options.stream << 20) / row / 16 * 16, STREAM_COLS);
         let batch = packed(layout, BATCH_SHAPE[0], BATCH_SHAPE[1]);
         for kernels in TIERS.iter().filter(|t| (t.usable)() && chosen(&options.tier, t.name)) {
             // The scalar tier is the definition, and takes minutes.
@@ -75,9 +81,9 @@ fn main() {
         }
     }
     let (mut read, mut peak) = (Vec::new(), Vec::new());
-    let mut buffer = Aligned::zeroed(STREAM_BYTES);
+    let mut buffer = Aligned::zeroed(options.stream.max(1) << 20);
     buffer.bytes_mut().fill(1);
-    for _ in 0..ROUNDS {
+    for _ in 0..options.rounds {
         read.push(read_rate(&options, &buffer));
         peak.push(peak::rate(options.threads));
         for case in &mut cases {

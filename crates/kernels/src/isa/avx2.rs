@@ -177,7 +177,7 @@ pub(super) use ymm;
 // SAFETY: every instruction is of AVX2, FMA or F16C, which `usable` asks for.
 unsafe impl Isa for Avx2 {
     ymm!();
-    const TILE: usize = 4;
+    const TILE: usize = 6;
     const WIDE: i32 = 0;
     const NARROW: bool = true;
 

@@ -11,7 +11,7 @@ pub(crate) struct AvxVnni;
 // SAFETY: every instruction is of AVX2, FMA, F16C or AVX-VNNI, which `usable` asks for.
 unsafe impl Isa for AvxVnni {
     ymm!();
-    const TILE: usize = 4;
+    const TILE: usize = 6;
     const WIDE: i32 = 128;
     const NARROW: bool = false;
 

@@ -3,19 +3,29 @@
 use super::Isa;
 use half::{bf16, f16};
 
-/// Sixteen lanes in arrays.
+/// Sixteen lanes in arrays. What takes many instructions a lane is not inlined: unrolled in every
+/// algorithm it would be most of the crate's build time.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 
 const N: usize = 16;
 
+// Plain loops: `array::map` and `from_fn` are several times the code to compile.
 #[inline(always)]
-fn each<A: Copy, R>(a: [A; N], f: impl Fn(A) -> R) -> [R; N] {
-    std::array::from_fn(|i| f(a[i]))
+fn each<A: Copy, R: Copy>(a: [A; N], f: impl Fn(A) -> R) -> [R; N] {
+    lanes(|i| f(a[i]))
 }
 #[inline(always)]
-fn both<A: Copy, B: Copy, R>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> R) -> [R; N] {
-    std::array::from_fn(|i| f(a[i], b[i]))
+fn both<A: Copy, B: Copy, R: Copy>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> R) -> [R; N] {
+    lanes(|i| f(a[i], b[i]))
+}
+#[inline(always)]
+fn lanes<R: Copy>(f: impl Fn(usize) -> R) -> [R; N] {
+    let mut out = [f(0); N];
+    for i in 1..N {
+        out[i] = f(i);
+    }
+    out
 }
 #[inline(always)]
 unsafe fn read<A: Copy>(p: *const A) -> [A; N] {
@@ -27,7 +37,7 @@ unsafe fn write<A: Copy>(p: *mut A, v: [A; N]) {
     // SAFETY: as in `read`.
     p.cast::<[A; N]>().write_unaligned(v)
 }
-#[inline(always)]
+#[inline(never)]
 fn dot(acc: [i32; N], w: [[u8; 4]; N], x: i32, bias: i32) -> [i32; N] {
     let x = x.to_le_bytes();
     both(acc, w, |a, w| (0..4).fold(a, |a, i| a + (i32::from(w[i]) - bias) * i32::from(x[i] as i8)))
@@ -56,11 +66,11 @@ unsafe impl Isa for Scalar {
     unsafe fn store(p: *mut f32, v: Self::F) {
         write(p, v)
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn load_f16(p: *const u16) -> Self::F {
         each(read(p), |b| f16::from_bits(b).to_f32())
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn store_f16(p: *mut u16, v: Self::F) {
         write(p, each(v, |x| f16::from_f32(x).to_bits()))
     }
@@ -84,9 +94,9 @@ unsafe impl Isa for Scalar {
     unsafe fn div(a: Self::F, b: Self::F) -> Self::F {
         both(a, b, |a, b| a / b)
     }
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
+        lanes(|i| a[i].mul_add(b[i], c[i]))
     }
     #[inline(always)]
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F {
@@ -102,7 +112,7 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn select_lt(a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
-        std::array::from_fn(|i| if a[i] < b[i] { x[i] } else { y[i] })
+        lanes(|i| if a[i] < b[i] { x[i] } else { y[i] })
     }
     #[inline(always)]
     unsafe fn round(a: Self::F) -> Self::I {
@@ -207,7 +217,7 @@ unsafe impl Isa for Scalar {
     }
     #[inline(always)]
     unsafe fn close_scaled(sum: Self::Sum, scale: Self::I, acc: Self::I) -> Self::I {
-        std::array::from_fn(|i| acc[i] + scale[i] * sum[i])
+        lanes(|i| acc[i] + scale[i] * sum[i])
     }
     #[inline(always)]
     unsafe fn scale(s: Self::I) -> Self::I {

@@ -120,7 +120,7 @@ const CHUNK_BYTES: usize = 128 << 10;
 #[inline(always)]
 pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range<usize>) {
     let rows = t.input.rows();
-    let chunk = (CHUNK_BYTES / t.input.cols().max(1)).next_multiple_of(8);
+    let chunk = (CHUNK_BYTES / t.input.cols().max(1)).next_multiple_of(S::TILE);
     for from in (0..rows).step_by(chunk) {
         let to = rows.min(from + chunk);
         for p in panels.clone() {
@@ -130,6 +130,10 @@ pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range
                 while const { S::TILE >= 8 } && to - row >= 8 {
                     rows_of::<S, K, 8>(t, p, row);
                     row += 8;
+                }
+                while const { S::TILE == 6 } && to - row >= 6 {
+                    rows_of::<S, K, 6>(t, p, row);
+                    row += 6;
                 }
                 while const { S::TILE >= 4 } && to - row >= 4 {
                     rows_of::<S, K, 4>(t, p, row);
