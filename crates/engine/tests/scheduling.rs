@@ -195,7 +195,7 @@ fn prefixes_are_reused() {
 
 #[test]
 fn a_failing_device_fails_its_requests() {
-    let breaking = |limits: &Limits| Scripted { breaks_at: Some(31), ..Scripted::counting(limits) };
+    let breaking = |limits: &Limits| Scripted::counting(limits).breaking_at(31);
     let (mut engine, _) = engine(breaking, limits(2, 64, 64, 8));
     let bad = engine.submit(greedy(&[31], 5)).unwrap();
     while engine.step() {}

@@ -20,7 +20,7 @@ pub struct Scripted {
     slots: Slots,
     script: Script,
     /// The token that the device fails on.
-    pub breaks_at: Option<u32>,
+    breaks_at: Option<u32>,
     pub log: Log,
 }
 
@@ -39,6 +39,10 @@ impl Scripted {
     /// Always likes the token after the last one best: 1, 2, 3, ...
     pub fn counting(limits: &Limits) -> Scripted {
         Scripted::new(limits, |tokens| one_hot((tokens[tokens.len() - 1] + 1) % VOCAB as u32))
+    }
+    /// Fails on a token.
+    pub fn breaking_at(self, id: u32) -> Scripted {
+        Scripted { breaks_at: Some(id), ..self }
     }
     /// Logits that depend on every token, with many likely choices.
     pub fn hashing(limits: &Limits) -> Scripted {
