@@ -66,7 +66,9 @@ fn environment(verbose: bool) -> anyhow::Result<Environment> {
         Some("off" | "error") => Log::Off,
         Some("info" | "debug" | "trace") => Log::Info,
         Some(other) => {
-            let text = format!("RINFER_LOG is '{other}': allowed are off, error, warn, info, debug, trace");
+            let text = format!(
+                "RINFER_LOG is '{other}': allowed are off, error, warn, info, debug, trace"
+            );
             return Err(cmd::Usage(text).into());
         }
     };

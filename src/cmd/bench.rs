@@ -95,12 +95,7 @@ struct Bench {
 
 impl Bench {
     /// Tokens per second of feeding `tokens` to each sequence, `chunk` at a time, after `depth`.
-    fn measure(
-        &mut self,
-        depth: usize,
-        tokens: usize,
-        chunk: usize,
-    ) -> anyhow::Result<f64> {
+    fn measure(&mut self, depth: usize, tokens: usize, chunk: usize) -> anyhow::Result<f64> {
         let mut slots = Vec::new();
         for _ in 0..self.parallel {
             let state = self.executor.state();
@@ -116,7 +111,13 @@ impl Bench {
     }
 
     /// Appends `count` tokens to every slot, which all hold `past`.
-    fn feed(&mut self, slots: &[Slot], past: usize, count: usize, chunk: usize) -> anyhow::Result<()> {
+    fn feed(
+        &mut self,
+        slots: &[Slot],
+        past: usize,
+        count: usize,
+        chunk: usize,
+    ) -> anyhow::Result<()> {
         let mut batch = Batch::default();
         let mut done = 0;
         while done < count {
@@ -124,7 +125,8 @@ impl Bench {
             for together in slots.chunks((self.rows / len).max(1)) {
                 batch.rows.clear();
                 batch.seqs.clear();
-                let want = if done + len == count || chunk == 1 { Want::Last } else { Want::Nothing };
+                let want =
+                    if done + len == count || chunk == 1 { Want::Last } else { Want::Nothing };
                 for slot in together {
                     batch.rows.extend((0..len).map(|_| Row::Token(self.token())));
                     batch.seqs.push(Span { slot: *slot, len, past: past + done, want });

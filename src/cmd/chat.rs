@@ -52,7 +52,10 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     session.sampling().seed = args.sampler.seed.unwrap_or_else(draw_seed);
     let terminal = std::io::stdin().is_terminal();
     if terminal {
-        env.say(Log::Warn, format!("{path}, context {}. /help shows commands", model.limits().context));
+        env.say(
+            Log::Warn,
+            format!("{path}, context {}. /help shows commands", model.limits().context),
+        );
     }
     let mut chat = Chat { session, interrupt, env, stats: None, terminal };
     while let Some(line) = chat.read()? {
@@ -159,7 +162,8 @@ impl Chat<'_> {
                     return Err(Interrupted.into());
                 }
                 if told.finish == Some(Finish::Length) {
-                    self.env.say(Log::Warn, "note: the answer was cut by --max-tokens or the context");
+                    self.env
+                        .say(Log::Warn, "note: the answer was cut by --max-tokens or the context");
                 }
                 self.env.say(Log::Info, told.stats());
                 self.stats = Some(told.stats());

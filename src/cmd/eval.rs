@@ -73,9 +73,8 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
 }
 
 fn ids(args: &Args, opened: &Opened) -> anyhow::Result<Vec<u32>> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).with_context(|| path.display().to_string())
-    };
+    let read =
+        |path: &Path| std::fs::read_to_string(path).with_context(|| path.display().to_string());
     if let Some(path) = &args.ids {
         return parse_ids(&read(path)?).map_err(|e| anyhow::anyhow!("{}: {e}", path.display()));
     }
@@ -286,7 +285,8 @@ fn write_logits(
     let mut header = serde_json::Map::new();
     let end = logits.len();
     let shape = json!([ids.len(), vocab]);
-    header.insert("logits".into(), json!({"dtype": "F32", "shape": shape, "data_offsets": [0, end]}));
+    header
+        .insert("logits".into(), json!({"dtype": "F32", "shape": shape, "data_offsets": [0, end]}));
     if greedy.is_some() {
         let offsets = [end, end + greedy_bytes.len()];
         let entry = json!({"dtype": "I32", "shape": [next.len()], "data_offsets": offsets});

@@ -3,8 +3,8 @@ use super::{Environment, Loading, put};
 use rinfer_engine::language::Language;
 use rinfer_engine::load::Opened;
 use rinfer_engine::size::{self, Memory};
-use rinfer_text::template::DateTime;
 use rinfer_text::chat::{Message, Role};
+use rinfer_text::template::DateTime;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -76,9 +76,9 @@ fn types(opened: &Opened) -> Value {
         *count += 1;
         *bytes += tensor.bytes.len();
     }
-    let each = types.into_iter().map(|(name, (count, bytes))| {
-        (name.to_owned(), json!({"tensors": count, "bytes": bytes}))
-    });
+    let each = types
+        .into_iter()
+        .map(|(name, (count, bytes))| (name.to_owned(), json!({"tensors": count, "bytes": bytes})));
     Value::Object(each.collect())
 }
 
@@ -122,9 +122,8 @@ fn template(language: &Language) -> Value {
         }
         _ => Value::Null,
     };
-    let begins = check(vec![user.clone()]).map_or(0, |ids| {
-        ids.iter().filter(|id| language.bos == Some(**id)).count()
-    });
+    let begins = check(vec![user.clone()])
+        .map_or(0, |ids| ids.iter().filter(|id| language.bos == Some(**id)).count());
     json!({
         "one message": said(vec![user]), "with a system message": said(system),
         "several turns": said(turns), "begin tokens": begins, "second turn reuses": reused,

@@ -121,7 +121,10 @@ fn report(
 pub fn load(path: &str, load: Load, env: &Environment) -> Result<Model, Error> {
     let start = Instant::now();
     let opened = Opened::open(path)?;
-    env.say(Log::Info, format!("{}: opened in {:.3} s", opened.family.name, start.elapsed().as_secs_f64()));
+    env.say(
+        Log::Info,
+        format!("{}: opened in {:.3} s", opened.family.name, start.elapsed().as_secs_f64()),
+    );
     let start = Instant::now();
     let language = opened.language()?;
     env.say(Log::Info, format!("tokenizer ready in {:.3} s", start.elapsed().as_secs_f64()));
@@ -158,7 +161,9 @@ fn prompt(args: &Args) -> anyhow::Result<String> {
     match (args.prompt.clone(), piped.filter(|text| !text.is_empty())) {
         (Some(prompt), Some(piped)) => Ok(format!("{prompt}\n{piped}")),
         (Some(text), None) | (None, Some(text)) => Ok(text),
-        (None, None) => Err(Usage("no prompt: give one after the model, or pipe it in".into()).into()),
+        (None, None) => {
+            Err(Usage("no prompt: give one after the model, or pipe it in".into()).into())
+        }
     }
 }
 
