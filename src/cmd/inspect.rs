@@ -1,7 +1,7 @@
 //! `rinfer inspect`: what a model is and what it takes, without loading its weights.
 use super::{Environment, Loading, put};
 use rinfer_engine::language::Language;
-use rinfer_engine::load::Opened;
+use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::size::{self, Memory};
 use rinfer_text::chat::{Message, Role};
 use rinfer_text::template::DateTime;
@@ -130,28 +130,28 @@ fn template(language: &Language) -> Value {
     })
 }
 
-fn memory(opened: &Opened, load: &rinfer_engine::load::Load) -> anyhow::Result<Value> {
+fn memory(opened: &Opened, load: &Load) -> anyhow::Result<Value> {
     let limits = opened.limits(load)?;
     let m = Memory::of(&opened.spec, opened.files.weights(), &limits, load.threads()?);
     Ok(json!({
-        "context": limits.context, "weights": bytes(m.weights), "state": bytes(m.state),
-        "state a token": bytes(size::position(&opened.spec, limits.kv)),
-        "scratch": bytes(m.scratch), "total": bytes(m.total()),
+        "context": limits.context,
+        "weights bytes": m.weights,
+        "state bytes": m.state,
+        "state bytes a token": size::position(&opened.spec, limits.kv),
+        "scratch bytes": m.scratch,
+        "total bytes": m.total(),
     }))
 }
 
-fn bytes(n: usize) -> Value {
-    json!(n)
-}
-
-/// An indented outline; what counts bytes is also shown in binary units.
+/// An indented outline, with bytes in binary units too.
 fn print(value: &Value, depth: usize, out: &mut String) {
     let Value::Object(object) = value else { return };
     for (key, value) in object {
         *out += &format!("{:width$}{key:<22}", "", width = depth * 2);
         match value {
             Value::Object(_) => {
-                *out = out.trim_end().to_owned() + "\n";
+                out.truncate(out.trim_end().len());
+                out.push('\n');
                 print(value, depth + 1, out);
             }
             Value::String(text) => *out += &format!(" {text}\n"),
@@ -159,7 +159,15 @@ fn print(value: &Value, depth: usize, out: &mut String) {
                 let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
                 *out += &format!(" {}\n", all.join(", "));
             }
-            other => *out += &format!(" {other}\n"),
+            number => {
+                let mib = value.as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+                let unit = if key.contains("bytes") && mib >= 1.0 {
+                    format!(" ({mib:.1} MiB)")
+                } else {
+                    String::new()
+                };
+                *out += &format!(" {number}{unit}\n");
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Sampler {
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub temperature: Option<f32>,
     /// Keep this many of the most probable tokens; 0 keeps all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub top_k: Option<usize>,
     /// Keep the most probable tokens up to this probability together; 1 keeps all
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
@@ -88,7 +88,7 @@ pub struct Sampler {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub repeat_penalty: Option<f32>,
     /// The N of the repeat penalty: over prompt and answer
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub repeat_last_n: Option<usize>,
     /// Make tokens that the answer has less probable; 0 is off
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
@@ -97,10 +97,10 @@ pub struct Sampler {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub frequency_penalty: Option<f32>,
     /// The same seed gives the same answer [default: drawn anew]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Tokens of the answer [default: up to the end of the context]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<usize>,
     /// A text that ends the answer; may be repeated
     #[arg(long, value_name = "TEXT")]

@@ -141,20 +141,22 @@ impl Engine {
         if past == source.tokens.len() {
             return Some((source.slot, past));
         }
-        loop {
+        if self.slot_is_free() || self.evict() {
             if let Some(slot) = self.executor.state().fork(source.slot, past) {
                 self.kept.push(source);
                 return Some((slot, past));
             }
-            if !self.evict() {
-                break;
-            }
-        }
-        if self.executor.state().truncate(source.slot, past) {
+        } else if self.executor.state().truncate(source.slot, past) {
             return Some((source.slot, past));
         }
-        self.executor.state().close(source.slot);
+        // A window has moved on: what it left behind is not there to go on from.
+        self.kept.insert(0, source);
         None
+    }
+
+    fn slot_is_free(&mut self) -> bool {
+        let state = self.executor.state();
+        state.open().map(|slot| state.close(slot)).is_some()
     }
 
     fn open(&mut self) -> Option<(Slot, usize)> {

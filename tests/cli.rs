@@ -1,0 +1,355 @@
+//! The program as its users meet it: arguments, streams, exit codes.
+#![expect(clippy::unwrap_used, reason = "tests")]
+use rinfer_testkit::{Golden, chat, safetensors, shared};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder with a tiny chat model, made anew: tests may run at once.
+fn tiny(test: &str) -> String {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&dir);
+    chat::write_model(&Golden::load(&shared::goldens().join("llama3")), &dir);
+    dir.to_str().unwrap().to_owned()
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rinfer"));
+    command.args(args).stdin(Stdio::null()).env_remove("RINFER_TIER").env_remove("RINFER_LOG");
+    command
+}
+
+fn rinfer(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn piped(args: &[&str], input: &str) -> Output {
+    let mut command = command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Stdout of a run that must succeed and say nothing else.
+fn text(output: &Output) -> &str {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && error.is_empty(), "{:?}: {error}", output.status);
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(text(&rinfer(args))).unwrap()
+}
+
+/// A run that must fail, with nothing on stdout.
+fn check_failure(args: &[&str], code: i32, says: &[&str]) {
+    check_failed(&rinfer(args), code, says);
+}
+
+fn check_failed(output: &Output, code: i32, says: &[&str]) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(output.stdout.is_empty());
+    assert!(error.starts_with("error: "), "{error}");
+    says.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
+}
+
+#[test]
+fn failures_say_what_to_do() {
+    let m = &tiny("failures_say_what_to_do");
+    let long = "x".repeat(600);
+    let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["frobnicate"], 2, &["frobnicate"]),
+        (&["run"], 2, &["no model", ".gguf"]),
+        (&["run", m], 2, &["no prompt"]),
+        (&["run", m, "Hi", "--top-p", "1.1"], 2, &["top_p is 1.1", "0 to 1"]),
+        (&["run", m, "Hi", "--top-p", "-1"], 2, &["top_p is -1"]),
+        (&["run", m, "Hi", "--temperature", "nan"], 2, &["temperature is NaN"]),
+        (&["run", m, "Hi", "--temperature", "inf"], 2, &["temperature is inf"]),
+        (&["run", m, "Hi", "--top-k", "-1"], 2, &["--top-k"]),
+        (&["run", m, "Hi", "--max-tokens", "0"], 2, &["max_tokens is 0"]),
+        (&["run", m, "Hi", "--stop", ""], 2, &["stop is an empty string"]),
+        (&["run", m, "Hi", "--logit-bias", "x"], 2, &["ID=BIAS"]),
+        (&["run", m, "Hi", "--logit-bias", "300=1"], 1, &["token 300", "below 256"]),
+        (&["run", m, "Hi", "--threads", "0"], 2, &["--threads"]),
+        (&["run", m, "Hi", "--context", "513"], 1, &["513", "at most 512"]),
+        (&["run", m, "Hi", "--memory", "1000"], 1, &["MiB", "smaller"]),
+        (&["run", m, "Hi", "--raw", "--system", "x"], 2, &["--system"]),
+        (&["run", m, &long], 1, &["620 tokens", "context of 512"]),
+        (&["run", "nowhere.gguf", "Hi"], 1, &["nowhere.gguf"]),
+        (&["run", "hf:owner/repo", "Hi"], 1, &["hub", "download"]),
+        (&["run", "demo:tiny", "Hi"], 1, &["give the path"]),
+        (&["inspect", env!("CARGO_MANIFEST_DIR")], 1, &[]),
+        (&["detokenize", m, "999"], 1, &["999", "248"]),
+        (&["eval", m, "--logits", "x"], 2, &["--ids"]),
+    ];
+    for (args, code, says) in cases {
+        check_failure(args, *code, says);
+    }
+    let tier = |name: &str| command(&["doctor"]).env("RINFER_TIER", name).output().unwrap();
+    check_failed(&tier("mmx"), 1, &["mmx", "scalar"]);
+    assert!(text(&tier("scalar")).contains("scalar"));
+    let log = command(&["doctor"]).env("RINFER_LOG", "loud").output().unwrap();
+    check_failed(&log, 2, &["RINFER_LOG", "loud", "info"]);
+}
+
+#[test]
+fn help_fits() {
+    assert!(text(&rinfer(&["--help"])).lines().count() <= 24);
+    for name in ["run", "chat", "inspect", "bench", "eval", "tokenize", "detokenize", "doctor"] {
+        let help = rinfer(&[name, "--help"]);
+        let first = text(&help).lines().next().unwrap();
+        assert!(first.contains(&format!("rinfer {name}")), "{first}");
+    }
+    assert!(text(&rinfer(&["--version"])).starts_with("rinfer "));
+}
+
+#[test]
+fn answers() {
+    let m = &tiny("answers");
+    let run = |args: &[&str]| -> String {
+        let args = [&["run", m, "Hi"], args, &["--max-tokens", "30"]].concat();
+        text(&rinfer(&args)).to_owned()
+    };
+    let hot = ["--temperature", "2", "--top-k", "0", "--top-p", "1", "--min-p", "0"];
+    let seeded = |seed: &str| run(&[&hot[..], &["--seed", seed]].concat());
+    assert_eq!(seeded("1"), seeded("1"));
+    assert_ne!(seeded("1"), seeded("2"));
+    assert_ne!(run(&hot), run(&hot), "without a seed each answer is another");
+    let greedy = run(&["--temperature", "0"]);
+    assert!(greedy.ends_with('\n'));
+    for same in [["--threads", "1"], ["--threads", "3"], ["--context", "200"], ["--seed", "9"]] {
+        assert_eq!(run(&[&["--temperature", "0"], &same[..]].concat()), greedy, "{same:?}");
+    }
+    let args = ["run", m, "Hi", "--temperature", "0", "--max-tokens", "30"];
+    let scalar = command(&args).env("RINFER_TIER", "scalar").output().unwrap();
+    assert_eq!(text(&scalar), greedy);
+    // Piped text is the prompt, or follows it.
+    let from = |args: &[&str], input: &str| {
+        let args = [&["run", m], args, &["--temperature", "0", "--max-tokens", "30"]].concat();
+        text(&piped(&args, input)).to_owned()
+    };
+    assert_eq!(from(&[], "Hi\n"), greedy);
+    assert_eq!(from(&["Hi"], ""), greedy);
+    assert_eq!(from(&["Hi"], "there"), from(&["Hi\nthere"], ""));
+    assert_ne!(from(&["Hi"], "there"), greedy);
+    assert_ne!(run(&["--raw", "--temperature", "0"]), greedy);
+    assert_ne!(run(&["--system", "Be brief", "--temperature", "0"]), greedy);
+}
+
+#[test]
+fn answers_as_json() {
+    let m = &tiny("answers_as_json");
+    let args = ["run", m, "Hi", "--json", "--temperature", "0", "--max-tokens", "7", "--seed", "3"];
+    let answer = json(&args);
+    let plain = rinfer(&args.iter().copied().filter(|a| *a != "--json").collect::<Vec<_>>());
+    assert_eq!(answer["text"].as_str().unwrap().trim_end(), text(&plain).trim_end());
+    assert_eq!((&answer["seed"], &answer["generated_tokens"]), (&3.into(), &7.into()));
+    assert_eq!(answer["finish"], "length");
+    // <s>, two turns' markup, and "Hi".
+    assert_eq!(answer["prompt_tokens"], 1 + "?user\nHi?\n?assistant\n".len());
+    // --verbose speaks on stderr.
+    let verbose = rinfer(&["run", m, "Hi", "-v", "--max-tokens", "3", "--seed", "77"]);
+    let said = String::from_utf8_lossy(&verbose.stderr);
+    for word in ["seed 77", "top-k 50", "tokens/s", "context 512"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn a_base_model_goes_on() {
+    let (base, chat) = (&tiny("base"), &tiny("not_base"));
+    let write = |name: &str, text: &str| std::fs::write(Path::new(base).join(name), text).unwrap();
+    write("tokenizer_config.json", r#"{"bos_token": "<s>"}"#);
+    let args = |model, raw| {
+        let raw: &[&str] = if raw { &["--raw"] } else { &[] };
+        rinfer(&[&["run", model, "Hi", "--temperature", "0", "--max-tokens", "9"], raw].concat())
+    };
+    let noted = args(base, false);
+    assert!(String::from_utf8_lossy(&noted.stderr).contains("no chat template"));
+    assert_eq!(noted.stdout, args(chat, true).stdout);
+    assert_eq!(text(&args(base, true)).as_bytes(), noted.stdout);
+    check_failure(&["chat", base], 1, &["no chat template", "--raw"]);
+    check_failure(&["run", base, "Hi", "--system", "x"], 2, &["--system"]);
+    write("chat_template.jinja", "{% if %}");
+    check_failure(&["run", base, "Hi"], 1, &["line 1", "--raw"]);
+    assert!(args(base, true).status.success());
+}
+
+#[test]
+fn conversations() {
+    let m = &tiny("conversations");
+    let chat = |input: &str| {
+        let args = ["chat", m, "--temperature", "0", "--max-tokens", "12"];
+        let output = piped(&args, input);
+        assert!(output.status.success());
+        let out = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (out(output.stdout), out(output.stderr))
+    };
+    let (first, _) = chat("Hi\n");
+    let (both, _) = chat("Hi\nAnd?\n/quit\nnot read\n");
+    assert!(both.starts_with(&first) && both.len() > first.len());
+    // A turn that is taken back, or forgotten, has not been.
+    for forget in ["/undo", "/reset"] {
+        let (again, said) = chat(&format!("Hi\n{forget}\nHi\n"));
+        assert_eq!(again, format!("{first}{first}"), "{forget}");
+        assert_eq!(said.contains("taken back: Hi"), forget == "/undo");
+    }
+    assert_eq!(chat("Hi\n/retry\n").0, format!("{first}{first}"), "greedy has one answer");
+    assert_eq!(
+        chat("H\\\ni\n").0,
+        text(&piped(&["run", m, "H\ni", "--temperature", "0", "--max-tokens", "12"], ""))
+    );
+    assert_ne!(chat("/system Be brief\nHi\n").0, first);
+    assert_eq!(chat("/system Be brief\n/system\nHi\n").0, first);
+    let (_, said) = chat(
+        "/set temperature 0.5\n/set top_k 7\n/set top-p 3\n/set nothing 1\n/params\n/help\n/what\n/stats\nHi\n/stats\n",
+    );
+    for word in [
+        "temperature 0.5, top-k 7",
+        "top_p is 3",
+        "--nothing",
+        "/retry",
+        "no command /what",
+        "no answer yet",
+        "tokens/s",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    // A message that does not fit does not end the conversation.
+    let (answers, said) = chat(&format!("{}\nHi\n", "x".repeat(600)));
+    assert_eq!(answers, first);
+    assert!(said.contains("context of 512"), "{said}");
+}
+
+#[test]
+fn tokens() {
+    let m = &tiny("tokens");
+    let ids = |args: &[&str]| -> Vec<u64> {
+        let all = json(&[&["tokenize", m, "--json"], args].concat());
+        all["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect()
+    };
+    let h = u64::from(chat::id_of(b'h'));
+    assert_eq!(ids(&["h"]), [1, h]);
+    assert_eq!(ids(&["--no-add-special", "h"]), [h]);
+    assert_eq!(ids(&["</s>"]), [1, 2]);
+    assert_eq!(ids(&["--no-parse-special", "</s>"]).len(), 5);
+    assert_eq!(ids(&["--no-special", "</s>"]).len(), 4);
+    let listed = rinfer(&["tokenize", m, "h"]);
+    assert_eq!(text(&listed), format!("      1  <s>\n{h:>7}  h\n"));
+    let all = "né 日本\n<|im_end|>";
+    let tokenized = piped(&["tokenize", m, "--json", "--no-add-special"], all);
+    assert_eq!(text(&piped(&["detokenize", m], text(&tokenized))), all);
+    assert_eq!(text(&piped(&["detokenize", m, "--skip-special"], text(&tokenized))), "né 日本\n");
+    assert_eq!(text(&rinfer(&["detokenize", m, &h.to_string(), "2"])), "h</s>");
+    assert_eq!(json(&["detokenize", m, "--json", "1"])["text"], "<s>");
+}
+
+/// The golden's logits and greedy continuation, through the program alone.
+#[test]
+fn evaluates() {
+    let m = &tiny("evaluates");
+    let golden = Golden::load(&shared::goldens().join("llama3"));
+    let (ids, logits, greedy, margins) = golden.prompt(0);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (ids_file, out) = (dir.join("eval-ids.json"), dir.join("eval-logits.safetensors"));
+    std::fs::write(&ids_file, serde_json::to_string(&ids).unwrap()).unwrap();
+    let n = greedy.len().to_string();
+    let ids_at = ids_file.to_str().unwrap();
+    let args = ["eval", m, "--ids", ids_at, "--logits", out.to_str().unwrap(), "--greedy", &n];
+    assert_eq!(text(&rinfer(&[&args[..], &["--kv", "f32", "--quant", "f32"]].concat())), "");
+    let found = safetensors::read(&std::fs::read(&out).unwrap());
+    let found_logits = found["logits"].f32();
+    assert_eq!(found["logits"].shape, [ids.len(), 256]);
+    let worst = found_logits.iter().zip(&logits).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-3, "{worst}");
+    let sure = margins.iter().position(|m| *m < 1e-3).unwrap_or(greedy.len());
+    assert_eq!(found["greedy"].i32()[..sure], greedy[..sure]);
+    let report = json(&["eval", m, "--ids", ids_at, "--json"]);
+    assert!(report["perplexity"].as_f64().unwrap() > 1.0);
+    let report = json(&["eval", m, "--ids", ids_at, "--against", m, "--json"]);
+    assert_eq!((&report["kl_mean"], &report["top1_agreement"]), (&0.0.into(), &1.0.into()));
+}
+
+#[test]
+fn measures() {
+    let m = &tiny("measures");
+    let args = ["bench", m, "--prefill", "20", "--decode", "5", "--depth", "30"];
+    let more = ["--parallel", "2", "--threads", "1", "--repeat", "2", "--json"];
+    let report = json(&[&args[..], &more].concat());
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for (result, (test, tokens)) in results.iter().zip([("prefill", 20), ("decode", 5)]) {
+        assert_eq!((&result["test"], &result["tokens"]), (&test.into(), &tokens.into()));
+        assert_eq!(result["depth"], 30);
+        assert_eq!((&result["parallel"], &result["threads"]), (&2.into(), &1.into()));
+        assert!(result["tok_per_s"].as_f64().unwrap() > 0.0);
+    }
+    let one = rinfer(&["bench", m, "--prefill", "0", "--decode", "3", "--repeat", "1"]);
+    let table = text(&one);
+    assert!(table.contains("| decode | 3 | 0 | 1 |") && !table.contains("| prefill"), "{table}");
+}
+
+#[test]
+fn looks_without_loading() {
+    let m = &tiny("looks_without_loading");
+    let report = json(&["inspect", m, "--json", "--context", "128", "--tensors"]);
+    assert_eq!(report["architecture"]["layers"], 3);
+    assert_eq!(report["memory"]["context"], 128);
+    assert!(report["memory"]["weights bytes"].as_u64().unwrap() > 0);
+    assert_eq!(report["template"]["begin tokens"], 1);
+    assert!(report["template"]["several turns"].as_str().unwrap().starts_with("ok"));
+    assert_eq!(report["tokenizer"]["end"].as_array().unwrap().len(), 3);
+    assert!(!report["tensors"].as_object().unwrap().is_empty());
+    assert!(text(&rinfer(&["inspect", m])).contains("family"));
+    let machine = json(&["doctor", "--json"]);
+    assert!(machine["threads"].as_u64().unwrap() >= 1);
+    assert!(machine["usable_tiers"].as_array().unwrap().contains(&"scalar".into()));
+}
+
+/// A reader that has enough ends the program quietly.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let m = &tiny("a_closed_pipe_is_no_failure");
+    let mut command = command(&["inspect", m, "--tensors"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_real_model() {
+    let Some(path) = shared::model("smollm2-135m-instruct-q4_1.gguf") else { return };
+    let m = path.to_str().unwrap();
+    let start = Instant::now();
+    let args = ["run", m, "--raw", "The capital of France is", "--temperature", "0"];
+    let output = rinfer(&[&args[..], &["--max-tokens", "3"]].concat());
+    println!("a first answer of 3 tokens after {:.2} s", start.elapsed().as_secs_f64());
+    assert!(text(&output).starts_with(" Paris."), "{:?}", text(&output));
+    let chat = |seed: &str| {
+        let args = ["run", m, "Write a poem.", "--max-tokens", "16", "--seed", seed];
+        text(&rinfer(&[&args[..], &["--temperature", "1"]].concat())).to_owned()
+    };
+    assert_eq!(chat("1"), chat("1"));
+    assert_ne!(chat("1"), chat("2"));
+    interrupted(m);
+}
+
+/// Ctrl-C in the middle of an answer: what was said stays, the exit code says so.
+fn interrupted(model: &str) {
+    let args = ["run", model, "Count to a thousand, one number a line.", "--seed", "1"];
+    let mut command = command(&args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let start = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(kill.success() && start.elapsed() < Duration::from_secs(5));
+    assert_eq!(output.status.code(), Some(130));
+    assert!(output.stderr.is_empty() && output.stdout.ends_with(b"\n"));
+}
