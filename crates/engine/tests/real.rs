@@ -41,11 +41,12 @@ fn check(file: &str, folder: &str, hf: &str, native_limit: f64) {
     let gguf = Gguf::open(path).expect("a GGUF file");
     let model = open_gguf(&gguf);
     let text = references.join(folder).join("logprobs200_f32exact.json");
-    let text: Value = serde_json::from_slice(&std::fs::read(text).unwrap()).unwrap();
-    let ids: Vec<i32> =
-        text["tokens"].as_array().unwrap().iter().map(|t| t.as_i64().unwrap() as i32).collect();
+    let text = std::fs::read(text).expect("a reference");
+    let text: Value = serde_json::from_slice(&text).expect("JSON");
+    let tokens = text["tokens"].as_array().expect("tokens");
+    let ids: Vec<i32> = tokens.iter().map(|t| t.as_i64().expect("an id") as i32).collect();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut run = |limits: &Limits| {
+    let run = |limits: &Limits| {
         let mut rig = Rig::load(&model, limits, cpus, Kernels::best());
         let (kl, same) = against(&text, &rig.run(&ids, 64), rig.vocab);
         println!("{file} {:?}: divergence {kl:.2e}, same best token {same:.3}", limits.quant);
@@ -57,7 +58,7 @@ fn check(file: &str, folder: &str, hf: &str, native_limit: f64) {
     assert!(kl <= 1e-4 && same >= 0.99, "a divergence of {kl}, same best token {same}");
 
     let golden = references.join("hf").join(format!("{hf}.golden.safetensors"));
-    let golden = safetensors::read(&std::fs::read(golden).unwrap());
+    let golden = safetensors::read(&std::fs::read(golden).expect("a golden"));
     for i in 0..3 {
         let get = |kind: &str| &golden[&format!("{kind}_{i}")];
         let (ids, top, expect) =

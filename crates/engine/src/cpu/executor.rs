@@ -1,7 +1,7 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
 use super::pack::Packer;
 use super::plan::{Block, NormWeights, Plan, Step};
-use super::scratch::{HEAD_ROWS, Scratch};
+use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::size::Memory;
@@ -9,9 +9,8 @@ use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Residual};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Residual};
 use rinfer_kernels::{Kernels, Team};
-use std::ops::Range;
 
 /// A loaded model on the CPU.
 pub struct CpuExecutor {
@@ -106,41 +105,20 @@ impl CpuExecutor {
             branch(step, &mut pass, s);
         }
     }
-
-    /// The logits of the wanted rows `some`.
-    fn head(&mut self, some: Range<usize>, out: &mut Logits) {
-        let (plan, s) = (&self.plan, &mut self.scratch);
-        s.wanted.resize(some.len());
-        for (i, row) in self.wanted[some].iter().enumerate() {
-            s.wanted.row_mut(i).copy_from_slice(s.stream.row(*row));
-        }
-        let norm = plan.final_norm.as_ref().map(NormWeights::view);
-        ops::norm(&self.ctx, norm.as_ref(), &s.wanted, &mut s.head, false);
-        let (weights, bias) = (plan.head(), plan.output_bias.as_deref());
-        let job = Linear { weights, bias, store: Store::Set, out: &mut s.logits };
-        ops::linear(&self.ctx, &mut s.head, &mut [job]);
-        if plan.logit_scale != 1.0 {
-            s.logits.data_mut().iter_mut().for_each(|x| *x *= plan.logit_scale);
-        }
-        if let Some(cap) = plan.softcap {
-            ops::softcap(&self.ctx, cap, &mut s.logits);
-        }
-        out.data.extend_from_slice(s.logits.data());
-    }
 }
 
 impl backend::Executor for CpuExecutor {
     fn forward(&mut self, batch: &Batch, out: &mut Logits) -> Result<(), DeviceError> {
-        out.vocab = self.scratch.logits.cols();
+        out.vocab = self.scratch.head.vocab();
         out.data.clear();
         if batch.rows.is_empty() {
             return Ok(());
         }
         self.admit(batch);
         self.layers();
-        for from in (0..self.wanted.len()).step_by(HEAD_ROWS) {
-            self.head(from..self.wanted.len().min(from + HEAD_ROWS), out);
-        }
+        let Plan { head, embed, .. } = &self.plan;
+        let Scratch { stream, head: buffers, .. } = &mut self.scratch;
+        head.run(&self.ctx, embed, stream, &self.wanted, buffers, &mut out.data);
         Ok(())
     }
     fn state(&mut self) -> &mut dyn State {

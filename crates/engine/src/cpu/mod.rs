@@ -6,6 +6,7 @@
 mod angles;
 mod attention;
 mod executor;
+mod head;
 mod mlp;
 pub(crate) mod pack;
 mod plan;

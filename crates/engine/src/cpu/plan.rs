@@ -1,9 +1,10 @@
 //! A spec and its weights, resolved once to the steps of a forward pass.
 use super::attention::AttentionStep;
+use super::head::HeadStep;
 use super::mlp::MlpStep;
 use super::pack::Packer;
 use crate::backend::LoadError;
-use crate::spec::{Branch, Head, ModelSpec, Norm, NormKind, Op};
+use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op};
 use crate::weights::{branch_norms, layer};
 use rinfer_kernels::layout::Reads;
 use rinfer_kernels::mat::Store;
@@ -18,16 +19,8 @@ pub(crate) struct Plan {
     pub embed_scale: f32,
     /// All layers' branches.
     pub steps: Vec<Step>,
-    /// The stream's last norm.
-    pub final_norm: Option<NormWeights>,
-    /// The head; none if the embedding is.
-    pub output: Option<Packed>,
-    /// Added to the logits.
-    pub output_bias: Option<Vec<f32>>,
-    /// Multiplies the logits.
-    pub logit_scale: f32,
-    /// Caps them then.
-    pub softcap: Option<f32>,
+    /// The logits.
+    pub head: HeadStep,
 }
 
 /// One branch.
@@ -46,17 +39,14 @@ pub(crate) struct Step {
 
 /// One operation.
 pub(crate) enum Block {
-    Attention(AttentionStep),
-    Mlp(MlpStep),
+    Attention(Box<AttentionStep>),
+    Mlp(Box<MlpStep>),
 }
 
 impl Plan {
     /// Packs everything. The numbers of buffers and pools are their places in the lists that
     /// [`super::scratch`] and [`crate::state`] make of the same spec.
     pub fn new(spec: &ModelSpec, packer: &Packer<'_>) -> Result<Plan, LoadError> {
-        let Head::Lm { tied, bias, scale, softcap } = spec.head else {
-            return Err(LoadError::Unsupported("a model without logits".into()));
-        };
         let mut pools = 0..;
         let mut steps = Vec::new();
         for (i, branches) in spec.layers.iter().enumerate() {
@@ -64,28 +54,17 @@ impl Plan {
                 steps.push(Step::new(spec, i, branch, &mut pools, packer)?);
             }
         }
-        let output_bias = bias.then(|| packer.vector("output.bias")).transpose()?;
         Ok(Plan {
             embed: packer.matrix("token_embd.weight")?,
             embed_scale: spec.embed.scale,
             steps,
-            final_norm: NormWeights::new(spec.final_norm.as_ref(), "output_norm", packer)?,
-            output: (!tied).then(|| packer.matrix("output.weight")).transpose()?,
-            output_bias,
-            logit_scale: scale,
-            softcap,
+            head: HeadStep::new(spec, packer)?,
         })
-    }
-    /// The head's projection.
-    pub fn head(&self) -> &Packed {
-        self.output.as_ref().unwrap_or(&self.embed)
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
-        let ends = self.embed.bytes().len() + self.output.as_ref().map_or(0, |p| p.bytes().len());
-        let last = self.final_norm.as_ref().map_or(0, NormWeights::bytes);
-        let bias = self.output_bias.as_ref().map_or(0, |b| 4 * b.len());
-        ends + last + bias + self.steps.iter().map(Step::bytes).sum::<usize>()
+        let ends = self.embed.bytes().len() + self.head.bytes();
+        ends + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 }
 
@@ -101,9 +80,9 @@ impl Step {
         let block = |op: &Op| match op {
             Op::Attention(a) => {
                 let pool = pools.next().unwrap_or_default();
-                AttentionStep::new(spec, i, a, pool, packer).map(Block::Attention)
+                AttentionStep::new(spec, i, a, pool, packer).map(|a| Block::Attention(a.into()))
             }
-            Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(Block::Mlp),
+            Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(|m| Block::Mlp(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
         };
         let blocks: Vec<Block> = branch.ops.iter().map(block).collect::<Result<_, _>>()?;
@@ -201,10 +180,15 @@ impl Projection {
     }
     /// Whether it multiplies 8-bit activations.
     pub fn reads_q8(&self) -> bool {
-        self.weights.layout().reads() == Reads::Q8
+        q8(&self.weights)
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.weights.bytes().len() + self.bias.as_ref().map_or(0, |b| 4 * b.len())
     }
+}
+
+/// Whether a matrix multiplies 8-bit activations.
+pub(crate) fn q8(weights: &Packed) -> bool {
+    weights.layout().reads() == Reads::Q8
 }

@@ -1,13 +1,9 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
-use super::{attention, mlp};
+use super::{attention, head, mlp};
 use crate::backend::Limits;
 use crate::spec::ModelSpec;
 use rinfer_kernels::{Act, Mat};
-
-/// Rows of logits computed at a time, so that a vocabulary's width times a whole batch is never
-/// held.
-pub(crate) const HEAD_ROWS: usize = 32;
 
 /// The buffers of a pass.
 pub(crate) struct Scratch {
@@ -23,19 +19,14 @@ pub(crate) struct Scratch {
     pub attention: Vec<attention::Buffers>,
     /// By width of MLP.
     pub mlp: Vec<mlp::Buffers>,
-    /// The rows whose logits are wanted.
-    pub wanted: Mat,
-    /// The head's input.
-    pub head: Act,
-    /// `[rows, vocab]`.
-    pub logits: Mat,
+    /// Of the head.
+    pub head: head::Buffers,
 }
 
 impl Scratch {
     /// For batches within `limits`, on `threads` threads.
     pub fn new(spec: &ModelSpec, limits: &Limits, threads: usize) -> Scratch {
         let (rows, d) = (limits.batch, spec.d_model);
-        let head = rows.min(HEAD_ROWS);
         let attention = attention::shapes(spec);
         Scratch {
             stream: Mat::new(rows, d),
@@ -47,15 +38,13 @@ impl Scratch {
                 .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
                 .collect(),
             mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows)).collect(),
-            wanted: Mat::new(head, d),
-            head: Act::new(head, d),
-            logits: Mat::new(head, spec.vocab),
+            head: head::Buffers::new(spec, rows),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let mats = [&self.stream, &self.branch, &self.wanted, &self.logits].map(Mat::bytes);
-        let shared = self.input.bytes() + self.head.bytes() + mats.iter().sum::<usize>();
+        let ends = self.stream.bytes() + self.branch.bytes() + self.head.bytes();
+        let shared = self.input.bytes() + ends;
         let angles: usize = self.angles.iter().map(Angles::bytes).sum();
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
         shared + angles + attention + self.mlp.iter().map(mlp::Buffers::bytes).sum::<usize>()
