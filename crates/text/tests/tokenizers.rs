@@ -5,7 +5,7 @@ mod gguf;
 
 use rinfer_testkit::shared::{goldens, model, shared};
 use rinfer_text::Tokenizer;
-use rinfer_text::tokenizer::Special;
+use rinfer_text::tokenizer::{Roles, Special};
 use serde_json::Value;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn folders(dir: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Compares one `tokenizer.json` with its `golden.json`: ids, ids with begin and end, texts.
-fn check_golden(dir: &Path) {
+fn check_golden(dir: &Path) -> Tokenizer {
     let name = dir.display();
     let bytes = std::fs::read(dir.join("tokenizer.json")).unwrap();
     let t = Tokenizer::from_json(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -57,13 +57,16 @@ fn check_golden(dir: &Path) {
     }
     let shown = wrong[..wrong.len().min(12)].join("\n");
     assert!(wrong.is_empty(), "{name}: {} differ\n{shown}", wrong.len());
+    t
 }
 
 #[test]
 fn hugging_face_goldens() {
     let all = folders(&goldens().join("tokenizers"));
     assert_eq!(all.len(), 21);
-    all.iter().for_each(|dir| check_golden(dir));
+    for dir in all {
+        check_golden(&dir);
+    }
 }
 
 #[test]
@@ -72,14 +75,13 @@ fn real_vocabularies() {
     let all = folders(&dir);
     assert_eq!(all.len(), 10);
     for dir in all {
-        check_golden(&dir);
-        check_llama_cpp(&dir);
+        let t = check_golden(&dir);
+        check_llama_cpp(&t, &dir);
     }
 }
 
 /// llama.cpp's own vocabulary test: texts and their ids, without begin and end.
-fn check_llama_cpp(dir: &Path) {
-    let t = Tokenizer::from_json(&std::fs::read(dir.join("tokenizer.json")).unwrap()).unwrap();
+fn check_llama_cpp(t: &Tokenizer, dir: &Path) {
     let input = std::fs::read_to_string(dir.join("llamacpp.inp")).unwrap();
     let output = std::fs::read_to_string(dir.join("llamacpp.out")).unwrap();
     let texts = input.split("\n__ggml_vocab_test__\n");
@@ -126,4 +128,67 @@ fn smollm2_gguf_matches_llama_cpp() {
 #[test]
 fn gemma3_gguf_matches_llama_cpp() {
     check_gguf("gemma3-270m-q4_k_m.gguf");
+}
+
+/// The same vocabularies by the way of GGUF, whose pre-tokenizers have names.
+#[test]
+fn goldens_as_gguf() {
+    let cases = [
+        ("gpt2", "gpt-2", "bpe_gpt2"),
+        ("gpt2", "llama-bpe", "bpe_llama3"),
+        ("gpt2", "qwen35", "bpe_qwen35"),
+        ("gpt2", "gpt-4o", "bpe_o200k"),
+        ("gpt2", "starcoder", "bpe_starcoder"),
+        ("gpt2", "deepseek-v3", "bpe_deepseek3"),
+        ("bert", "", "wordpiece_uncased"),
+        ("bert", "", "wordpiece_cased"),
+    ];
+    for (model, pre, name) in cases {
+        let dir = goldens().join("tokenizers").join(name);
+        let from_json = Tokenizer::from_json(&std::fs::read(dir.join("tokenizer.json")).unwrap());
+        let mut roles = *from_json.unwrap().roles();
+        if model == "bert" {
+            (roles.cls, roles.sep) = (roles.bos, roles.eos);
+            (roles.pad, roles.mask) = (Some(0), Some(4));
+        }
+        let converted = gguf::Converted::new(model, pre, &json(&dir.join("tokenizer.json")));
+        let t = converted.tokenizer(roles);
+        for s in json(&dir.join("golden.json"))["strings"].as_array().unwrap() {
+            let text = s["text"].as_str().unwrap();
+            let got = t.encode(text, Special::Parse);
+            assert_eq!(got, ids(&s["ids"]), "{name}: {text:?}");
+            assert_eq!(
+                t.decode(&got, true),
+                s["decoded_skip"].as_str().unwrap(),
+                "{name}: {text:?}"
+            );
+            if model == "bert" {
+                assert_eq!(t.wrap(&got), ids(&s["ids_special"]), "{name}: {text:?}");
+            }
+        }
+    }
+}
+
+/// Real vocabularies by the way of GGUF, on llama.cpp's own vocabulary tests.
+#[test]
+fn real_vocabularies_as_gguf() {
+    let Some(dir) = shared("tokenizers-real") else { return };
+    let cases = [
+        ("gpt2", "gpt-2"),
+        ("gpt2", "llama-bpe"),
+        ("gpt2", "qwen2"),
+        ("gpt2", "qwen35"),
+        ("gpt2", "starcoder"),
+        ("gpt2", "refact"),
+        ("gpt2", "falcon"),
+        ("gpt2", "deepseek-coder"),
+        ("bert", "bert-bge"),
+    ];
+    for (model, name) in cases {
+        let dir = dir.join(name);
+        let file = json(&dir.join("tokenizer.json"));
+        let bos = Some(128_000).filter(|_| name == "llama-bpe");
+        let converted = gguf::Converted::new(model, name, &file);
+        check_llama_cpp(&converted.tokenizer(Roles { bos, ..Roles::default() }), &dir);
+    }
 }

@@ -1,63 +1,198 @@
-//! Byte-pair encoding by a list of merges, over characters or over bytes.
-use super::bytes;
-use super::hash::hash_pair;
-use super::merge::{NO_ID, Scratch};
+//! Byte-pair encoding, by a list of merges or by the scores of the tokens.
+//!
+//! No table of pairs is built: two neighbours may merge if their text joined is a token, and what
+//! is known of that token says whether it is made of these two and how early. So start-up looks
+//! nothing up that the text does not need.
+use super::merge::{NO_ID, Scratch, Symbol};
 use super::vocab::Vocab;
 
-/// What `(left, right)` merge to.
-#[derive(Clone, Copy)]
-struct Merge {
-    pair: u64,
-    rank: u32,
-    id: u32,
+pub(crate) struct Bpe {
+    pub ranks: Ranks,
+    /// The tokens of the first characters of Unicode, [`NO_ID`] where there is none.
+    pub singles: Box<[u32; SINGLES]>,
+    /// Unknown characters become byte tokens.
+    pub fallback: Option<Box<ByteTokens>>,
+    pub unk: Option<u32>,
+    /// Neighbouring unknown characters become one token.
+    pub fuse_unk: bool,
+    /// A word that is a token stays whole whatever the merges.
+    pub ignore_merges: bool,
+    /// After the last character of a word, in the vocabulary.
+    pub suffix: String,
 }
-const EMPTY: Merge = Merge { pair: u64::MAX, rank: 0, id: 0 };
 
-/// The merges, by open addressing.
+/// All characters of the byte alphabet are below.
+const SINGLES: usize = 0x144;
+
+/// When two neighbours merge.
+pub(crate) enum Ranks {
+    /// By a list of merges.
+    Merges(Merges),
+    /// The likelier the token, the earlier (SentencePiece); by id.
+    Scores(Vec<f32>),
+}
+
+impl Bpe {
+    /// With no more than the ranks.
+    pub fn new(ranks: Ranks, vocab: &Vocab) -> Self {
+        let single = |c: usize| {
+            let mut text = [0; 4];
+            let c = char::from_u32(c as u32)?;
+            vocab.find_plain(c.encode_utf8(&mut text).as_bytes())
+        };
+        Self {
+            ranks,
+            singles: Box::new(std::array::from_fn(|c| single(c).unwrap_or(NO_ID))),
+            fallback: None,
+            unk: None,
+            fuse_unk: false,
+            ignore_merges: false,
+            suffix: String::new(),
+        }
+    }
+
+    pub fn encode(&self, vocab: &Vocab, piece: &str, s: &mut Scratch, out: &mut Vec<u32>) {
+        if self.ignore_merges
+            && let Some(id) = vocab.find_plain(piece.as_bytes())
+        {
+            out.push(id);
+            return;
+        }
+        self.characters(vocab, piece, s);
+        let text = std::mem::take(&mut s.text);
+        match &self.ranks {
+            Ranks::Merges(merges) => s.merge(|l, r| {
+                if l.id == NO_ID || r.id == NO_ID {
+                    return None;
+                }
+                let id = joined(vocab, &text, l, r)?;
+                Some((merges.rank(id, l.len)?, id))
+            }),
+            Ranks::Scores(scores) => s.merge(|l, r| {
+                let id = joined(vocab, &text, l, r)?;
+                Some((descending(scores.get(id as usize).copied().unwrap_or(0.0)), id))
+            }),
+        }
+        self.emit(&text, &s.symbols, out);
+        s.text = text;
+    }
+
+    /// One symbol a character. What can't be encoded at all is left out of the text.
+    fn characters(&self, vocab: &Vocab, piece: &str, s: &mut Scratch) {
+        s.symbols.clear();
+        s.text.clear();
+        let keep_unknown = self.fallback.is_some() || self.unk.is_some();
+        for (at, c) in piece.char_indices() {
+            let start = s.text.len();
+            s.text.push(c);
+            let last = at + c.len_utf8() == piece.len();
+            let id = if last && !self.suffix.is_empty() {
+                s.text.push_str(&self.suffix);
+                vocab.find_plain(&s.text.as_bytes()[start..]).unwrap_or(NO_ID)
+            } else {
+                match self.singles.get(c as usize) {
+                    Some(&id) => id,
+                    None => vocab.find_plain(&s.text.as_bytes()[start..]).unwrap_or(NO_ID),
+                }
+            };
+            if id == NO_ID && !keep_unknown {
+                s.text.truncate(start);
+                continue;
+            }
+            s.push(id, start, s.text.len() - start);
+        }
+    }
+
+    fn emit(&self, text: &str, symbols: &[Symbol], out: &mut Vec<u32>) {
+        let mut after_unk = false;
+        for s in symbols {
+            let fuse = std::mem::take(&mut after_unk) && self.fuse_unk;
+            if s.id != NO_ID {
+                out.push(s.id);
+                continue;
+            }
+            let raw = &text.as_bytes()[s.start..s.start + s.len];
+            match self.fallback.as_ref().and_then(|f| f.of(raw)) {
+                Some(ids) => out.extend(ids),
+                None => {
+                    if !fuse {
+                        out.extend(self.unk);
+                    }
+                    after_unk = true;
+                }
+            }
+        }
+    }
+}
+
+/// The token that two neighbours make.
+fn joined(vocab: &Vocab, text: &str, left: &Symbol, right: &Symbol) -> Option<u32> {
+    let joined = &text.as_bytes()[left.start..right.start + right.len];
+    if joined.len() > vocab.longest() { None } else { vocab.find_plain(joined) }
+}
+
+/// A rank that falls as the score rises.
+fn descending(score: f32) -> u32 {
+    // -0.0 and 0.0 are one score.
+    let bits = (score + 0.0).to_bits();
+    let ascending = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+    !ascending
+}
+
+/// Where each token may be cut in two that merge to it, and when they do.
 pub(crate) struct Merges {
-    cells: Vec<Merge>,
+    /// By id the first cut of each token, then all others.
+    cuts: Vec<Cut>,
+    /// The token that the last merge made: the next often makes it too, or the one after.
+    last: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Cut {
+    /// Bytes of the left part; 0 for no cut.
+    left: u32,
+    rank: u32,
+    /// The place of the token's next cut; 0 for none.
+    next: u32,
 }
 
 impl Merges {
-    /// Room for `count` merges.
-    pub fn with_capacity(count: usize) -> Self {
-        Self { cells: vec![EMPTY; (count * 4 / 3 + 1).next_power_of_two()] }
+    pub fn new(vocab: &Vocab) -> Self {
+        Self { cuts: vec![Cut { left: 0, rank: 0, next: 0 }; vocab.len()], last: 0 }
     }
 
-    /// Adds a merge; at most as many as the capacity. A pair given twice keeps its last rank.
-    pub fn insert(&mut self, left: u32, right: u32, rank: u32, id: u32) {
-        let at = self.locate(left, right);
-        self.cells[at] = Merge { pair: key(left, right), rank, id };
-    }
-
-    /// The rank and the result of a merge.
-    pub fn get(&self, left: u32, right: u32) -> Option<(u32, u32)> {
-        let cell = self.cells[self.locate(left, right)];
-        (cell.pair != u64::MAX).then_some((cell.rank, cell.id))
-    }
-
-    fn locate(&self, left: u32, right: u32) -> usize {
-        let pair = key(left, right);
-        let mask = self.cells.len() - 1;
-        let mut at = hash_pair(pair) as usize & mask;
-        while self.cells[at].pair != pair && self.cells[at].pair != u64::MAX {
-            at = (at + 1) & mask;
+    /// Adds a merge; false if what it makes is not in the vocabulary. A pair given twice keeps
+    /// its last rank. A part that is no token makes a merge that never happens.
+    pub fn insert(&mut self, vocab: &Vocab, rank: u32, left: &[u8], right: &[u8]) -> bool {
+        let made = |id: &u32| vocab.text(*id).strip_prefix(left) == Some(right);
+        let near = [self.last.saturating_add(1), self.last].into_iter().find(made);
+        let Some(id) = near.or_else(|| vocab.find(&[left, right].concat())) else { return false };
+        self.last = id;
+        // Token texts are shorter than 4 GiB.
+        let left = left.len() as u32;
+        let mut at = id as usize;
+        while self.cuts[at].left != left && self.cuts[at].next != 0 {
+            at = self.cuts[at].next as usize;
         }
-        at
+        let end = self.cuts.len() as u32;
+        let cut = &mut self.cuts[at];
+        if cut.left == 0 || cut.left == left {
+            *cut = Cut { left, rank, next: cut.next };
+        } else {
+            cut.next = end;
+            self.cuts.push(Cut { left, rank, next: 0 });
+        }
+        true
     }
-}
 
-fn key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
-}
-
-/// A piece of text for the model.
-#[derive(Clone, Copy)]
-pub(crate) enum Piece<'a> {
-    /// As the vocabulary spells it.
-    Text(&'a str),
-    /// Raw text for a byte-level vocabulary: each byte is one character of the alphabet.
-    Bytes(&'a str),
+    /// The rank of the merge that makes `id` from a left part of `left` bytes.
+    fn rank(&self, id: u32, left: usize) -> Option<u32> {
+        let mut cut = self.cuts.get(id as usize)?;
+        while cut.left as usize != left {
+            cut = self.cuts.get(cut.next as usize).filter(|_| cut.next != 0)?;
+        }
+        Some(cut.rank)
+    }
 }
 
 /// Ids of the 256 byte tokens (`<0x0A>`), where a vocabulary has them.
@@ -75,173 +210,10 @@ impl ByteTokens {
     }
 }
 
-pub(crate) struct Bpe {
-    pub merges: Merges,
-    /// The token of each byte's character, [`NO_ID`] where there is none.
-    pub alphabet: Box<[u32; 256]>,
-    /// Unknown characters become byte tokens.
-    pub fallback: Option<Box<ByteTokens>>,
-    pub unk: Option<u32>,
-    /// Neighbouring unknown characters become one token.
-    pub fuse_unk: bool,
-    /// A word that is a token stays whole whatever the merges.
-    pub ignore_merges: bool,
-    /// Before every character of a word but the first, in the vocabulary.
-    pub prefix: String,
-    /// After the last character of a word, in the vocabulary.
-    pub suffix: String,
-}
-
-impl Bpe {
-    /// The tokens of the 256 characters of the byte alphabet.
-    pub fn alphabet(vocab: &Vocab) -> Box<[u32; 256]> {
-        let mut text = [0; 4];
-        Box::new(
-            bytes::CHARS
-                .map(|c| vocab.find_plain(c.encode_utf8(&mut text).as_bytes()).unwrap_or(NO_ID)),
-        )
-    }
-
-    pub fn encode(&self, vocab: &Vocab, piece: Piece<'_>, s: &mut Scratch, out: &mut Vec<u32>) {
-        if self.ignore_merges
-            && let Some(id) = whole(vocab, piece, &mut s.text)
-        {
-            out.push(id);
-            return;
-        }
-        s.symbols.clear();
-        match piece {
-            Piece::Bytes(text) if self.unk.is_none() => {
-                for (at, b) in text.bytes().enumerate() {
-                    let id = self.alphabet[usize::from(b)];
-                    if id != NO_ID {
-                        s.push(id, at, 1);
-                    }
-                }
-            }
-            Piece::Bytes(text) => {
-                let mut mapped = std::mem::take(&mut s.text);
-                mapped.clear();
-                bytes::encode_into(text, &mut mapped);
-                self.characters(vocab, &mapped, s);
-                s.text = mapped;
-            }
-            Piece::Text(text) => self.characters(vocab, text, s),
-        }
-        s.merge(|l, r| self.merges.get(l.id, r.id));
-        out.extend(s.symbols.iter().map(|s| s.id));
-    }
-
-    /// One symbol a character. A character that is no token becomes byte tokens, or the unknown
-    /// token, or nothing.
-    fn characters(&self, vocab: &Vocab, text: &str, s: &mut Scratch) {
-        let mut unknown: Option<(usize, usize)> = None;
-        let mut affixed = String::new();
-        for (start, c) in text.char_indices() {
-            let end = start + c.len_utf8();
-            let mut spelled = &text[start..end];
-            let prefix = if start > 0 { self.prefix.as_str() } else { "" };
-            let suffix = if end == text.len() { self.suffix.as_str() } else { "" };
-            if !prefix.is_empty() || !suffix.is_empty() {
-                affixed = format!("{prefix}{spelled}{suffix}");
-                spelled = &affixed;
-            }
-            if let Some(id) = vocab.find_plain(spelled.as_bytes()) {
-                self.flush(&mut unknown, s);
-                s.push(id, start, end - start);
-                continue;
-            }
-            let fallback = self.fallback.as_ref();
-            if let Some(ids) = fallback.and_then(|f| f.of(spelled.as_bytes())) {
-                for (i, id) in ids.enumerate() {
-                    s.push(id, start + i, 1);
-                }
-                continue;
-            }
-            match &mut unknown {
-                Some((_, len)) if self.fuse_unk => *len += end - start,
-                _ => {
-                    self.flush(&mut unknown, s);
-                    unknown = Some((start, end - start));
-                }
-            }
-        }
-        self.flush(&mut unknown, s);
-        drop(affixed);
-    }
-
-    fn flush(&self, unknown: &mut Option<(usize, usize)>, s: &mut Scratch) {
-        if let (Some((start, len)), Some(unk)) = (unknown.take(), self.unk) {
-            s.push(unk, start, len);
-        }
-    }
-}
-
-fn whole(vocab: &Vocab, piece: Piece<'_>, mapped: &mut String) -> Option<u32> {
-    match piece {
-        Piece::Text(text) => vocab.find_plain(text.as_bytes()),
-        Piece::Bytes(text) => {
-            // No token is longer than the longest, and a byte has at least one byte in the alphabet.
-            if text.len() > vocab.longest() {
-                return None;
-            }
-            mapped.clear();
-            bytes::encode_into(text, mapped);
-            vocab.find_plain(mapped.as_bytes())
-        }
-    }
-}
-
-/// SentencePiece's BPE as GGUF files carry it: no merge list; two neighbours join if their text is
-/// a token, the highest score first.
-pub(crate) struct ScoredBpe {
-    /// By id.
-    pub scores: Vec<f32>,
-    pub bytes: Box<ByteTokens>,
-    pub unk: Option<u32>,
-}
-
-impl ScoredBpe {
-    pub fn encode(&self, vocab: &Vocab, text: &str, s: &mut Scratch, out: &mut Vec<u32>) {
-        s.symbols.clear();
-        for (start, c) in text.char_indices() {
-            let len = c.len_utf8();
-            let id = vocab.find_plain(&text.as_bytes()[start..start + len]).unwrap_or(NO_ID);
-            s.push(id, start, len);
-        }
-        s.merge(|l, r| {
-            let joined = &text.as_bytes()[l.start..r.start + r.len];
-            if joined.len() > vocab.longest() {
-                return None;
-            }
-            let id = vocab.find_plain(joined)?;
-            Some((descending(self.scores.get(id as usize).copied().unwrap_or(0.0)), id))
-        });
-        for symbol in &s.symbols {
-            if symbol.id != NO_ID {
-                out.push(symbol.id);
-                continue;
-            }
-            let raw = &text.as_bytes()[symbol.start..symbol.start + symbol.len];
-            match self.bytes.of(raw) {
-                Some(ids) => out.extend(ids),
-                None => out.extend(self.unk),
-            }
-        }
-    }
-}
-
-/// A rank that falls as the score rises.
-fn descending(score: f32) -> u32 {
-    // -0.0 and 0.0 are one score.
-    let bits = (score + 0.0).to_bits();
-    let ascending = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
-    !ascending
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokenizer::vocab::Kind;
 
     #[test]
     fn ranks_fall_as_scores_rise() {
@@ -253,14 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn merges_are_found() {
-        let mut m = Merges::with_capacity(1000);
-        for i in 0..1000 {
-            m.insert(i, i * 3, i, i + 7);
+    fn merges_are_found_by_their_cut() {
+        let mut v = Vocab::with_capacity(0, 0);
+        for (i, t) in ["a", "b", "c", "ab", "bc", "abc"].iter().enumerate() {
+            v.insert(i as u32, t.as_bytes(), Kind::Normal).unwrap();
         }
-        for i in 0..1000 {
-            assert_eq!(m.get(i, i * 3), Some((i, i + 7)));
-            assert_eq!(m.get(i, i * 3 + 1), None);
+        let mut m = Merges::new(&v);
+        let list: [(&[u8], &[u8]); 5] =
+            [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc"), (b"a", b"b")];
+        for (rank, (l, r)) in list.iter().enumerate() {
+            assert!(m.insert(&v, rank as u32, l, r));
         }
+        assert!(!m.insert(&v, 9, b"c", b"a"));
+        assert_eq!((m.rank(3, 1), m.rank(4, 1)), (Some(4), Some(1)));
+        assert_eq!((m.rank(5, 1), m.rank(5, 2), m.rank(0, 1)), (Some(3), Some(2), None));
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn decode(steps: &[Decoder], tokens: Vec<String>) -> String {
     steps.iter().fold(tokens, |tokens, step| step.apply(tokens)).concat()
 }
 
-/// The bytes of one token, for streams. `first` is whether no token before it gave any.
+/// The bytes of one token, for streams. `first` is whether it is the first of a text.
 pub(crate) fn piece(steps: &[Decoder], token: &str, first: bool) -> Vec<u8> {
     let mut text = Cow::Borrowed(token);
     let mut fused = false;
@@ -43,11 +43,11 @@ pub(crate) fn piece(steps: &[Decoder], token: &str, first: bool) -> Vec<u8> {
             Decoder::ByteLevel => {
                 return bytes::decode(&text).unwrap_or_else(|| text.into_owned().into());
             }
-            Decoder::ByteFallback => {
-                if let Some(b) = byte_token(&text) {
-                    return vec![b];
-                }
-            }
+            Decoder::ByteFallback => match byte_token(&text) {
+                Some(b) if b.is_ascii() => text = Cow::Owned(char::from(b).to_string()),
+                Some(b) => return vec![b],
+                None => {}
+            },
             Decoder::Fuse => fused = true,
             // What is cut from the end of all text can't be known yet.
             Decoder::Strip { content, start, .. } if fused => {

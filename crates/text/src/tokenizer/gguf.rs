@@ -1,6 +1,6 @@
 //! The tokenizer of a GGUF file, from its `tokenizer.ggml.*` values.
 use super::added::{AddedToken, Matcher};
-use super::bpe::{Bpe, ByteTokens, Merges, ScoredBpe};
+use super::bpe::{Bpe, ByteTokens, Merges, Ranks};
 use super::charsmap::Charsmap;
 use super::decode::Decoder;
 use super::ends;
@@ -49,7 +49,7 @@ pub struct GgufVocab<'a> {
     pub escape_whitespaces: Option<bool>,
     /// SentencePiece's normalization rules.
     pub precompiled_charsmap: Option<&'a [u8]>,
-    /// `normalizer.lowercase`, for `bert`; by default whether no token has a capital letter.
+    /// `normalizer.lowercase`, for `bert`; by default whether no token has a capital `A` to `Z`.
     pub lowercase: Option<bool>,
     /// `normalizer.strip_accents`, for `bert`; by default as `lowercase`.
     pub strip_accents: Option<bool>,
@@ -83,7 +83,6 @@ impl<'a> GgufVocab<'a> {
 struct Parts {
     normalizer: Vec<Normalizer>,
     pre_tokenizer: Vec<PreTokenizer>,
-    bytewise: bool,
     model: Model,
     decoder: Vec<Decoder>,
 }
@@ -131,14 +130,13 @@ pub(super) fn build(mut g: GgufVocab<'_>) -> Result<Tokenizer, TokenizerError> {
             ));
         }
     };
-    let Parts { normalizer, pre_tokenizer, bytewise, model, decoder } = parts;
+    let Parts { normalizer, pre_tokenizer, model, decoder } = parts;
     Ok(Tokenizer {
         vocab,
         raw,
         normalized,
         normalizer,
         pre_tokenizer,
-        bytewise,
         model,
         template,
         decoder,
@@ -271,57 +269,39 @@ fn bpe(g: GgufVocab<'_>, named: Named, vocab: &Vocab) -> Result<Parts, Tokenizer
         });
     }
     let model = Bpe {
-        merges: merges(g.merges, vocab)?,
-        alphabet: Bpe::alphabet(vocab),
         fallback: (!named.byte_level).then(|| Box::new(ByteTokens::find(vocab))),
-        unk: None,
-        fuse_unk: false,
         ignore_merges: named.ignore_merges,
-        prefix: String::new(),
-        suffix: String::new(),
+        ..Bpe::new(Ranks::Merges(merges(g.merges, vocab)?), vocab)
     };
     let (normalizer, decoder) = if named.byte_level {
+        pre_tokenizer.push(PreTokenizer::ByteLevel);
         (vec![], vec![Decoder::ByteLevel])
     } else {
         let escape = Normalizer::Replace(Pattern::Text(" ".into()), "▁".into());
         (vec![escape], spaced_decoder(false))
     };
-    Ok(Parts {
-        normalizer,
-        pre_tokenizer,
-        bytewise: named.byte_level,
-        model: Model::Bpe(model),
-        decoder,
-    })
+    Ok(Parts { normalizer, pre_tokenizer, model: Model::Bpe(model), decoder })
 }
 
 fn merges<'a>(
-    list: Box<dyn Iterator<Item = &'a [u8]> + 'a>,
+    list: impl Iterator<Item = &'a [u8]>,
     vocab: &Vocab,
 ) -> Result<Merges, TokenizerError> {
-    let list: Vec<_> = list.collect();
-    let mut merges = Merges::with_capacity(list.len());
-    let mut joined = vec![];
-    for (rank, merge) in list.iter().enumerate() {
-        let wrong = |problem: String| {
-            TokenizerError::invalid(format!("tokenizer.ggml.merges[{rank}]"), problem)
+    let mut merges = Merges::new(vocab);
+    for (rank, merge) in list.enumerate() {
+        let wrong = |problem: &str| {
+            let shown = String::from_utf8_lossy(merge);
+            TokenizerError::invalid(
+                format!("tokenizer.ggml.merges[{rank}]"),
+                format!("{shown:?} {problem}"),
+            )
         };
-        let shown = || String::from_utf8_lossy(merge).into_owned();
         // The first token may itself be a space.
         let space = merge.iter().skip(1).position(|&b| b == b' ').map(|i| i + 1);
-        let space = space.ok_or_else(|| wrong(format!("{:?} is not two tokens", shown())))?;
-        let (left, right) = (&merge[..space], &merge[space + 1..]);
-        joined.clear();
-        joined.extend_from_slice(left);
-        joined.extend_from_slice(right);
-        let id = |token: &[u8]| {
-            vocab.find(token).ok_or_else(|| {
-                wrong(format!("{:?} needs tokens that are not in the vocabulary", shown()))
-            })
-        };
-        let (left, right, made) = (id(left)?, id(right)?, id(&joined)?);
-        if vocab.is_plain(made) {
-            merges.insert(left, right, rank as u32, made);
+        let space = space.ok_or_else(|| wrong("is not two tokens with a space between"))?;
+        let rank = u32::try_from(rank).map_err(|_| wrong("is one merge too many"))?;
+        if !merges.insert(vocab, rank, &merge[..space], &merge[space + 1..]) {
+            return Err(wrong("makes a token that is not in the vocabulary"));
         }
     }
     Ok(merges)
@@ -350,13 +330,15 @@ fn sentence_piece(g: GgufVocab<'_>, vocab: &Vocab) -> Result<Parts, TokenizerErr
         normalizer.push(Normalizer::Prepend("▁".into()));
     }
     normalizer.push(Normalizer::Replace(Pattern::Text(" ".into()), "▁".into()));
-    let model =
-        ScoredBpe { scores: g.scores, bytes: Box::new(ByteTokens::find(vocab)), unk: g.roles.unk };
+    let model = Bpe {
+        fallback: Some(Box::new(ByteTokens::find(vocab))),
+        unk: g.roles.unk,
+        ..Bpe::new(Ranks::Scores(g.scores), vocab)
+    };
     Ok(Parts {
         normalizer,
         pre_tokenizer: vec![],
-        bytewise: false,
-        model: Model::Scored(model),
+        model: Model::Bpe(model),
         decoder: spaced_decoder(prefixed),
     })
 }
@@ -394,7 +376,6 @@ fn unigram(g: GgufVocab<'_>, vocab: &Vocab) -> Result<Parts, TokenizerError> {
     Ok(Parts {
         normalizer,
         pre_tokenizer: vec![],
-        bytewise: false,
         model: Model::Unigram(model),
         decoder: spaced_decoder(prefixed),
     })
@@ -402,11 +383,9 @@ fn unigram(g: GgufVocab<'_>, vocab: &Vocab) -> Result<Parts, TokenizerError> {
 
 fn wordpiece(g: GgufVocab<'_>, vocab: &Vocab) -> Result<Parts, TokenizerError> {
     let normal = |id: &u32| vocab.kind(*id) == Kind::Normal;
-    let cased = || {
-        let texts = (0..vocab.len() as u32).filter(normal).map(|id| vocab.text(id));
-        texts.filter_map(|t| std::str::from_utf8(t).ok()).any(|t| t.contains(char::is_uppercase))
-    };
-    let lowercase = g.lowercase.unwrap_or_else(|| !cased());
+    let mut texts = (0..vocab.len() as u32).filter(normal).map(|id| vocab.text(id));
+    let cased = texts.any(|t| t.iter().any(u8::is_ascii_uppercase));
+    let lowercase = g.lowercase.unwrap_or(!cased);
     let normalizer = vec![Normalizer::Bert {
         clean: true,
         chinese: true,
@@ -433,7 +412,6 @@ fn wordpiece(g: GgufVocab<'_>, vocab: &Vocab) -> Result<Parts, TokenizerError> {
             by_char(char::is_whitespace, Behavior::Removed),
             by_char(unicode::is_punctuation, Behavior::Isolated),
         ],
-        bytewise: false,
         model: Model::WordPiece(model),
         decoder: vec![Decoder::WordPiece { prefix: "##".into(), cleanup: true }],
     })

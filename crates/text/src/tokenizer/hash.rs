@@ -19,8 +19,3 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     tail[..rest.len()].copy_from_slice(rest);
     fold(h ^ u64::from_le_bytes(tail), K)
 }
-
-/// A 64-bit hash of a pair of ids.
-pub(crate) fn hash_pair(pair: u64) -> u64 {
-    fold(pair ^ 0x243F_6A88_85A3_08D3, K)
-}

@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 /// A run of the text that is one token so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
-    /// The token, or [`NO_ID`] for a character that has none.
+    /// The token, or [`NO_ID`] for a character that is none.
     pub id: u32,
-    /// Where it starts in the piece, in bytes.
+    /// Where it starts in the text, in bytes.
     pub start: usize,
     /// Its bytes; 0 once merged into its left neighbour.
     pub len: usize,

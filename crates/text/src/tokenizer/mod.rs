@@ -31,7 +31,7 @@ pub use error::TokenizerError;
 pub use gguf::GgufVocab;
 
 use added::{Matcher, Part};
-use bpe::{Bpe, Piece, ScoredBpe};
+use bpe::Bpe;
 use decode::Decoder;
 use merge::Scratch;
 use normalize::{Normalizer, normalize};
@@ -49,8 +49,6 @@ pub struct Tokenizer {
     normalized: Matcher,
     normalizer: Vec<Normalizer>,
     pre_tokenizer: Vec<PreTokenizer>,
-    /// Whether pieces reach the model as raw text that it reads in the byte alphabet.
-    bytewise: bool,
     model: Model,
     template: Template,
     decoder: Vec<Decoder>,
@@ -60,7 +58,6 @@ pub struct Tokenizer {
 
 enum Model {
     Bpe(Bpe),
-    Scored(ScoredBpe),
     Unigram(Unigram),
     WordPiece(WordPiece),
 }
@@ -153,10 +150,10 @@ impl Tokenizer {
         decode::decode(&self.decoder, shown.map(|&id| self.spelling(id).into_owned()).collect())
     }
 
-    /// The bytes of `id` in a stream. `first` is whether no token before it gave any: the space
-    /// that SentencePiece puts before a text, and WordPiece before a word, is dropped there, and
-    /// only there. The pieces of some ids joined are [`Self::decode`] of them, but for bytes that
-    /// are not UTF-8.
+    /// The bytes of `id` in a stream. `first` is whether it is the first token of the text; tokens
+    /// that are not shown don't count. The space that SentencePiece puts before a text, and
+    /// WordPiece before a word, is dropped there and only there. The pieces of some ids joined are
+    /// [`Self::decode`] of them, but for bytes that are not UTF-8.
     pub fn piece(&self, id: u32, first: bool) -> Vec<u8> {
         decode::piece(&self.decoder, &self.spelling(id), first)
     }
@@ -258,11 +255,7 @@ impl Tokenizer {
 
     fn encode_piece(&self, piece: &str, scratch: &mut Scratch, out: &mut Vec<u32>) {
         match &self.model {
-            Model::Bpe(m) => {
-                let piece = if self.bytewise { Piece::Bytes(piece) } else { Piece::Text(piece) };
-                m.encode(&self.vocab, piece, scratch, out);
-            }
-            Model::Scored(m) => m.encode(&self.vocab, piece, scratch, out),
+            Model::Bpe(m) => m.encode(&self.vocab, piece, scratch, out),
             Model::Unigram(m) => m.encode(&self.vocab, piece, out),
             Model::WordPiece(m) => m.encode(&self.vocab, piece, out),
         }

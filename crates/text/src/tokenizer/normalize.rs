@@ -58,10 +58,10 @@ impl Normalizer {
     fn apply(&self, n: &mut Normalized<'_>) {
         match self {
             Self::Nfc if unicode_normalization::is_nfc(&n.text) => {}
-            Self::Nfc => n.set(|t| t.nfc().collect()),
-            Self::Nfd => n.set(|t| t.nfd().collect()),
-            Self::Nfkc => n.set(|t| t.nfkc().collect()),
-            Self::Nfkd => n.set(|t| t.nfkd().collect()),
+            Self::Nfc => n.compose(|t, out| out.extend(t.nfc())),
+            Self::Nfd => n.compose(|t, out| out.extend(t.nfd())),
+            Self::Nfkc => n.compose(|t, out| out.extend(t.nfkc())),
+            Self::Nfkd => n.compose(|t, out| out.extend(t.nfkd())),
             Self::Lowercase => n.set(|t| t.chars().flat_map(char::to_lowercase).collect()),
             Self::Strip { left, right } => {
                 if *left {
@@ -88,7 +88,7 @@ impl Normalizer {
                     n.set(space_out_chinese);
                 }
                 if *strip_accents {
-                    n.set(|t| t.nfd().collect());
+                    Self::Nfd.apply(n);
                     n.filter(|c| !unicode::is_nonspacing_mark(c));
                 }
                 if *lowercase {
@@ -111,6 +111,17 @@ impl Normalizer {
 impl Normalized<'_> {
     fn set(&mut self, f: impl FnOnce(&str) -> String) {
         self.text = Cow::Owned(f(&self.text));
+    }
+    /// Normalizes the runs between characters that are too new to take part.
+    fn compose(&mut self, f: impl Fn(&str, &mut String)) {
+        let mut out = String::with_capacity(self.text.len());
+        for run in self.text.split_inclusive(unicode::is_inert) {
+            let inert = run.char_indices().next_back().filter(|&(_, c)| unicode::is_inert(c));
+            let old = inert.map_or(run.len(), |(at, _)| at);
+            f(&run[..old], &mut out);
+            out.push_str(&run[old..]);
+        }
+        self.text = Cow::Owned(out);
     }
     fn filter(&mut self, keep: impl Fn(char) -> bool) {
         self.from_start &= self.text.chars().next().is_none_or(&keep);

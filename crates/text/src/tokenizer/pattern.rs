@@ -175,12 +175,15 @@ fn has_possessive(pattern: &str) -> bool {
     false
 }
 
+/// The root of an error, without the drawing of where it is.
 fn cause(e: &dyn std::error::Error) -> String {
     let mut e = e;
     while let Some(source) = e.source() {
         e = source;
     }
-    e.to_string()
+    let text = e.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
 }
 
 fn char_len(text: &str, at: usize) -> usize {

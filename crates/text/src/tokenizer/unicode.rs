@@ -1,28 +1,40 @@
 //! Character classes that std does not have, from regex-syntax's Unicode tables.
+//!
+//! Ids must be those of the tokenizer that a model was trained with, so the classes stop at the
+//! versions of Unicode that Hugging Face's reader knows: 8 for categories, 9 for normalization.
 use regex_syntax::hir::{Class, HirKind};
 use std::sync::LazyLock;
 
 /// Punctuation: ASCII's, and Unicode's general category P.
 pub(crate) fn is_punctuation(c: char) -> bool {
-    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"[[:punct:]\p{P}]"));
+    static CLASS: LazyLock<CharSet> =
+        LazyLock::new(|| CharSet::new(r"[[:punct:][\p{P}&&\p{age=8.0}]]"));
     CLASS.contains(c)
 }
 
 /// Categories Cc, Cf and Co.
 pub(crate) fn is_other(c: char) -> bool {
-    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"[\p{Cc}\p{Cf}\p{Co}]"));
+    static CLASS: LazyLock<CharSet> =
+        LazyLock::new(|| CharSet::new(r"[[\p{Cc}\p{Cf}\p{Co}]&&\p{age=8.0}]"));
     CLASS.contains(c)
 }
 
 /// Category Mn.
 pub(crate) fn is_nonspacing_mark(c: char) -> bool {
-    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"\p{Mn}"));
+    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"[\p{Mn}&&\p{age=8.0}]"));
     CLASS.contains(c)
 }
 
 /// Category M.
 pub(crate) fn is_mark(c: char) -> bool {
-    unicode_normalization::char::is_combining_mark(c)
+    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"[\p{M}&&\p{age=9.0}]"));
+    CLASS.contains(c)
+}
+
+/// Whether normalization leaves `c` alone because it is too new.
+pub(crate) fn is_inert(c: char) -> bool {
+    static CLASS: LazyLock<CharSet> = LazyLock::new(|| CharSet::new(r"\p{age=9.0}"));
+    !c.is_ascii() && !CLASS.contains(c)
 }
 
 /// A character of a word: `\w`.
@@ -67,6 +79,7 @@ mod tests {
         assert!(is_punctuation('$') && is_punctuation('«') && is_punctuation('。'));
         assert!(!is_punctuation('€') && !is_punctuation('a') && !is_punctuation(' '));
         assert!(is_other('\u{7}') && is_other('\u{200D}') && is_other('\u{E000}'));
+        assert!(is_inert('\u{32FF}') && !is_inert('é') && !is_inert('x'));
         assert!(!is_other('a') && !is_other('\u{1F999}'));
         assert!(is_nonspacing_mark('\u{301}') && !is_nonspacing_mark('\u{903}'));
         assert!(is_word('_') && is_word('é') && is_word('7') && !is_word('-'));

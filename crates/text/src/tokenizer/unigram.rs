@@ -63,7 +63,8 @@ impl Unigram {
                 |id| vocab.text(id),
                 |i| text.as_bytes().get(start + i).copied(),
                 |len, id| {
-                    offer(start + len, so_far + self.scores[id as usize], Some(id));
+                    let known = Some(id).filter(|_| self.unk != Some(id));
+                    offer(start + len, so_far + self.scores[id as usize], known);
                     single |= len == c.len_utf8();
                 },
             );

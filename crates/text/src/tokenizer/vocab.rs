@@ -49,7 +49,7 @@ impl Vocab {
             arena: Vec::with_capacity(bytes),
             spans: Vec::with_capacity(tokens),
             kinds: Vec::with_capacity(tokens),
-            cells: vec![EMPTY; (tokens * 2).max(16).next_power_of_two()],
+            cells: vec![EMPTY; (tokens * 4 / 3).max(16).next_power_of_two()],
             count: 0,
             longest: 0,
         }

@@ -2,6 +2,7 @@
 use rinfer_formats::Gguf;
 use rinfer_text::Tokenizer;
 use rinfer_text::tokenizer::{GgufVocab, Roles};
+use serde_json::Value;
 use std::error::Error;
 use std::path::Path;
 
@@ -37,4 +38,74 @@ pub fn tokenizer(path: &Path) -> Result<Tokenizer, Box<dyn Error>> {
     v.add_space_prefix = flag("add_space_prefix")?;
     v.remove_extra_whitespaces = flag("remove_extra_whitespaces")?;
     Ok(Tokenizer::from_gguf(v)?)
+}
+
+/// A `tokenizer.json` as a GGUF file would describe it.
+pub struct Converted {
+    model: &'static str,
+    pre: &'static str,
+    tokens: Vec<String>,
+    types: Vec<i32>,
+    scores: Vec<f32>,
+    merges: Vec<String>,
+}
+
+impl Converted {
+    /// As the model called `model` with the pre-tokenizer called `pre`.
+    pub fn new(model: &'static str, pre: &'static str, json: &Value) -> Self {
+        let vocab = &json["model"]["vocab"];
+        let mut all: Vec<(usize, String, f32)> = match vocab {
+            Value::Object(map) => {
+                map.iter().map(|(t, id)| (id.as_u64().unwrap() as usize, t.clone(), 0.0)).collect()
+            }
+            list => {
+                let one = |(i, v): (usize, &Value)| {
+                    (i, v[0].as_str().unwrap().to_owned(), v[1].as_f64().unwrap() as f32)
+                };
+                list.as_array().unwrap().iter().enumerate().map(one).collect()
+            }
+        };
+        let added = json["added_tokens"].as_array().unwrap();
+        let id = |t: &Value| t["id"].as_u64().unwrap() as usize;
+        all.extend(added.iter().map(|t| (id(t), t["content"].as_str().unwrap().to_owned(), 0.0)));
+        all.sort_by_key(|t| t.0);
+        all.dedup_by_key(|t| t.0);
+        let mut types = vec![1; all.len()];
+        for t in added {
+            types[id(t)] = if t["special"] == true { 3 } else { 4 };
+        }
+        if model == "bert" {
+            for (t, kind) in all.iter_mut().zip(&types).filter(|(_, kind)| **kind == 1) {
+                let _ = kind;
+                t.1 = match t.1.strip_prefix("##") {
+                    Some(rest) => rest.to_owned(),
+                    None => format!("▁{}", t.1),
+                };
+            }
+        }
+        let merge = |m: &Value| match m {
+            Value::String(s) => s.clone(),
+            pair => format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()),
+        };
+        let merges = json["model"]["merges"].as_array();
+        Self {
+            model,
+            pre,
+            types,
+            scores: all.iter().map(|t| t.2).collect(),
+            tokens: all.into_iter().map(|t| t.1).collect(),
+            merges: merges.map(|m| m.iter().map(merge).collect()).unwrap_or_default(),
+        }
+    }
+
+    /// Its tokenizer, with `roles`.
+    pub fn tokenizer(&self, roles: Roles) -> Tokenizer {
+        let mut v = GgufVocab::new(self.model, self.tokens.iter().map(String::as_bytes));
+        v.pre = Some(self.pre);
+        v.token_types = self.types.clone();
+        v.scores = self.scores.clone();
+        v.merges = Box::new(self.merges.iter().map(String::as_bytes));
+        v.roles = roles;
+        Tokenizer::from_gguf(v).unwrap_or_else(|e| panic!("{} {}: {e}", self.model, self.pre))
+    }
 }

@@ -7,11 +7,9 @@ mod stages;
 use self::model::{ModelSeed, Number, RawModel};
 use self::node::Node;
 use super::added::{AddedToken, Matcher};
-use super::bpe::{Bpe, ByteTokens, Merges};
+use super::bpe::{Bpe, ByteTokens, Merges, Ranks};
 use super::decode::Decoder;
-use super::normalize::Normalizer;
 use super::prefix::PrefixIndex;
-use super::pretokenize::PreTokenizer;
 use super::unigram::Unigram;
 use super::vocab::{Kind, Vocab};
 use super::wordpiece::WordPiece;
@@ -45,12 +43,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
     let mut vocab = vocabulary(&raw, bytes.len())?;
     let added = added_tokens(&field("added_tokens"), &mut vocab, bytes.len())?;
     let model = build_model(&config, &raw, &vocab)?;
-    let bytewise = reads_bytes(&model, &normalizer, &mut pre_tokenizer);
     let unk = match &model {
         Model::Bpe(m) => m.unk,
         Model::Unigram(m) => m.unk,
         Model::WordPiece(m) => Some(m.unk),
-        Model::Scored(_) => None,
     };
     let roles = Roles { bos: template.begin(), eos: template.end(), unk, ..Roles::default() };
     let (early, late) = Matcher::stages(added, &normalizer);
@@ -60,7 +56,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         normalized: late,
         normalizer,
         pre_tokenizer,
-        bytewise,
         model,
         template,
         decoder,
@@ -175,39 +170,28 @@ fn bpe(n: &Node<'_>, raw: &RawModel, vocab: &Vocab) -> Result<Bpe, TokenizerErro
     if !dropout.value.is_null() && dropout.value.as_f64() != Some(0.0) {
         return Err(dropout.wrong("dropout makes ids random; expected null"));
     }
-    let unk = n.get("unk_token");
+    let prefix = n.get("continuing_subword_prefix");
+    if !prefix.str_or_empty()?.is_empty() {
+        return Err(TokenizerError::unsupported(&prefix.path, prefix.str()?, "none"));
+    }
     let fallback = n.get("byte_fallback").bool_or(false)?;
-    let prefix = n.get("continuing_subword_prefix").str_or_empty()?.to_owned();
     Ok(Bpe {
-        merges: merges(raw, vocab, &prefix)?,
-        alphabet: Bpe::alphabet(vocab),
         fallback: fallback.then(|| Box::new(ByteTokens::find(vocab))),
-        unk: optional_token(&unk, vocab)?,
+        unk: optional_token(&n.get("unk_token"), vocab)?,
         fuse_unk: n.get("fuse_unk").bool_or(false)?,
         ignore_merges: n.get("ignore_merges").bool_or(false)?,
-        prefix,
         suffix: n.get("end_of_word_suffix").str_or_empty()?.to_owned(),
+        ..Bpe::new(Ranks::Merges(merges(raw, vocab)?), vocab)
     })
 }
 
-fn merges(raw: &RawModel, vocab: &Vocab, prefix: &str) -> Result<Merges, TokenizerError> {
-    let mut merges = Merges::with_capacity(raw.merges.len());
-    let mut joined = String::new();
+fn merges(raw: &RawModel, vocab: &Vocab) -> Result<Merges, TokenizerError> {
+    let mut merges = Merges::new(vocab);
     for (rank, (left, right)) in raw.merges.iter().enumerate() {
-        let (a, b) = (&raw.merge_text[left.clone()], &raw.merge_text[right.clone()]);
-        joined.clear();
-        joined.push_str(a);
-        joined.push_str(b.strip_prefix(prefix).unwrap_or(b));
-        let id = |token: &str| {
-            vocab.find(token.as_bytes()).ok_or_else(|| {
-                let problem =
-                    format!("{token:?} of the merge {a:?} {b:?} is not in the vocabulary");
-                TokenizerError::invalid(format!("model.merges[{rank}]"), problem)
-            })
-        };
-        let (left, right, made) = (id(a)?, id(b)?, id(&joined)?);
-        if vocab.is_plain(made) {
-            merges.insert(left, right, rank as u32, made);
+        let (left, right) = (&raw.merge_text[left.clone()], &raw.merge_text[right.clone()]);
+        if !merges.insert(vocab, rank as u32, left.as_bytes(), right.as_bytes()) {
+            let problem = format!("{left:?} and {right:?} joined are not in the vocabulary");
+            return Err(TokenizerError::invalid(format!("model.merges[{rank}]"), problem));
         }
     }
     Ok(merges)
@@ -229,7 +213,7 @@ fn unigram(n: &Node<'_>, raw: &RawModel, vocab: &Vocab) -> Result<Unigram, Token
         return Err(n.get("unk_id").wrong("it is not in the vocabulary"));
     }
     let fallback = n.get("byte_fallback").bool_or(false)?;
-    let plain = (0..scores.len() as u32).filter(|&id| vocab.is_plain(id) && id != unk);
+    let plain = (0..scores.len() as u32).filter(|&id| vocab.is_plain(id));
     Ok(Unigram {
         least: scores.iter().copied().fold(f64::INFINITY, f64::min),
         unk: Some(unk),
@@ -267,19 +251,4 @@ fn optional_token(n: &Node<'_>, vocab: &Vocab) -> Result<Option<u32>, TokenizerE
     let token = n.str()?;
     let id = vocab.find(token.as_bytes());
     id.map(Some).ok_or_else(|| n.wrong(format!("{token:?} is not in the vocabulary")))
-}
-
-/// Where writing the text in the byte alphabet is the last step before BPE, the step is left out
-/// and the model looks bytes up.
-fn reads_bytes(model: &Model, normalizer: &[Normalizer], steps: &mut Vec<PreTokenizer>) -> bool {
-    let Model::Bpe(bpe) = model else { return false };
-    let byte_level = |s: &PreTokenizer| matches!(s, PreTokenizer::ByteLevel);
-    let once = steps.iter().filter(|s| byte_level(s)).count() == 1
-        && !normalizer.iter().any(|n| matches!(n, Normalizer::ByteLevel));
-    let plain = bpe.prefix.is_empty() && bpe.suffix.is_empty();
-    let last = once && plain && steps.last().is_some_and(byte_level);
-    if last {
-        steps.pop();
-    }
-    last
 }
