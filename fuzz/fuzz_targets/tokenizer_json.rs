@@ -1,3 +1,4 @@
+//! Any bytes as a tokenizer.json.
 #![no_main]
 #[path = "../exercise/text.rs"]
 mod exercise;
