@@ -36,48 +36,104 @@ pub(crate) struct Named {
     pub byte_level: bool,
 }
 
-/// The pre-tokenizer called `name`.
-pub(crate) fn named(name: &str) -> Result<Named, TokenizerError> {
-    let patterns: &[&str] = match name {
-        "default" | "" => &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"],
-        "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0"
-        | "lfm2" | "jina-v5-nano" | "dbrx" | "smaug-bpe" | "glm4" | "chatglm-bpe" => &[LLAMA3],
-        "qwen2" | "deepseek-r1-qwen" | "kormo" | "f2llmv2" | "megrez" | "stablelm2" | "hunyuan"
-        | "solar-open" | "grok-2" => &[QWEN2],
-        "qwen35" => &[QWEN35],
-        "ufakzeka" => &[UFAKZEKA],
-        "seed-coder" => &[SEED],
-        "bailingmoe" | "bailingmoe2" | "llada-moe" => &[BAILING],
-        "minicpm5" => &[r"\p{N}{1,3}", MINICPM5],
-        "laguna" => &[r"[^\n]+|[\n]+", QWEN2],
-        "gpt-2" | "phi-2" | "jina-es" | "jina-de" | "gigachat" | "jina-v2-es" | "jina-v2-de"
-        | "a.x-4.0" | "mellum" | "modern-bert" | "jina-v1-en" | "jina-v2-code" | "roberta-bpe"
-        | "mpt" | "olmo" | "jais" | "trillion" | "granite-docling" | "exaone4" => &[GPT2],
-        "starcoder" | "refact" | "command-r" | "smollm" | "codeshell" | "exaone" | "minerva-7b"
-        | "mellum2" => &[r"\p{N}", GPT2],
-        "falcon" => &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"],
-        "deepseek-llm" => &[
-            r"[\r\n]",
-            DEEPSEEK_LETTERS,
-            r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
-            r"\s+$",
-            CJK,
-            r"\p{N}",
+/// The splits that pre-tokenizers make, in turn, by their names.
+const PATTERNS: &[(&[&str], &[&str])] = &[
+    (&["default", ""], &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]),
+    (
+        &[
+            "llama3",
+            "llama-v3",
+            "llama-bpe",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
+            "lfm2",
+            "jina-v5-nano",
+            "dbrx",
+            "smaug-bpe",
+            "glm4",
+            "chatglm-bpe",
         ],
-        "deepseek-coder" => &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, r"\p{N}"],
-        "deepseek-v3" | "hunyuan-dense" | "joyai-llm" | "hy_v4" => {
-            &[r"\p{N}{1,3}", KANA_HAN, DEEPSEEK3]
-        }
-        "spark2_5" => &[r"\p{N}{1,3}", KANA_HAN, SPARK, r"\p{N}"],
-        "gpt-4o" | "llama4" | "kanana2" | "talkie" | "minimax-m2" | "granite-embed-multi-97m" => {
-            &[GPT4O]
-        }
-        "tekken" => &[TEKKEN],
-        "youtu" => &["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+", YOUTU],
-        "exaone-moe" => &[EXAONE_MOE],
-        "poro-chat" | "bloom" | "gpt3-finnish" => &[BLOOM],
-        "viking" => &[BLOOM, r"\p{N}"],
-        "chameleon" => &[
+        &[LLAMA3],
+    ),
+    (
+        &[
+            "qwen2",
+            "deepseek-r1-qwen",
+            "kormo",
+            "f2llmv2",
+            "megrez",
+            "stablelm2",
+            "hunyuan",
+            "solar-open",
+            "grok-2",
+        ],
+        &[QWEN2],
+    ),
+    (&["qwen35"], &[QWEN35]),
+    (&["ufakzeka"], &[UFAKZEKA]),
+    (&["seed-coder"], &[SEED]),
+    (&["bailingmoe", "bailingmoe2", "llada-moe"], &[BAILING]),
+    (&["minicpm5"], &[r"\p{N}{1,3}", MINICPM5]),
+    (&["laguna"], &[r"[^\n]+|[\n]+", QWEN2]),
+    (
+        &[
+            "gpt-2",
+            "phi-2",
+            "jina-es",
+            "jina-de",
+            "gigachat",
+            "jina-v2-es",
+            "jina-v2-de",
+            "a.x-4.0",
+            "mellum",
+            "modern-bert",
+            "jina-v1-en",
+            "jina-v2-code",
+            "roberta-bpe",
+            "mpt",
+            "olmo",
+            "jais",
+            "trillion",
+            "granite-docling",
+            "exaone4",
+        ],
+        &[GPT2],
+    ),
+    (
+        &[
+            "starcoder",
+            "refact",
+            "command-r",
+            "smollm",
+            "codeshell",
+            "exaone",
+            "minerva-7b",
+            "mellum2",
+        ],
+        &[r"\p{N}", GPT2],
+    ),
+    (&["falcon"], &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"]),
+    (
+        &["deepseek-llm"],
+        &[r"[\r\n]", DEEPSEEK_LETTERS, r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", CJK, r"\p{N}"],
+    ),
+    (&["deepseek-coder"], &[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", CJK, r"\p{N}"]),
+    (
+        &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
+        &[r"\p{N}{1,3}", KANA_HAN, DEEPSEEK3],
+    ),
+    (&["spark2_5"], &[r"\p{N}{1,3}", KANA_HAN, SPARK, r"\p{N}"]),
+    (&["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2", "granite-embed-multi-97m"], &[GPT4O]),
+    (&["tekken"], &[TEKKEN]),
+    (&["youtu"], &["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+", YOUTU]),
+    (&["exaone-moe"], &[EXAONE_MOE]),
+    (&["poro-chat", "bloom", "gpt3-finnish"], &[BLOOM]),
+    (&["viking"], &[BLOOM, r"\p{N}"]),
+    (
+        &["chameleon"],
+        &[
             "<sentinel:[0-9]+>",
             "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
             r"([\t\n]|    |  )",
@@ -85,29 +141,35 @@ pub(crate) fn named(name: &str) -> Result<Named, TokenizerError> {
             r"[\p{P}!-/:-@\[-`{-~]",
             GPT2,
         ],
-        "gemma4" | "granite-embed-multi-311m" | "sarvam-moe" => &[r"[^\n]+|[\n]+"],
-        _ => {
-            return Err(TokenizerError::unsupported(
-                "tokenizer.ggml.pre",
-                name,
-                "default, llama-bpe, qwen2, qwen35, gpt-2, gpt-4o, tekken, smollm, starcoder, \
+    ),
+    (&["gemma4", "granite-embed-multi-311m", "sarvam-moe"], &[r"[^\n]+|[\n]+"]),
+];
+
+/// Those that Llama 3 made.
+const LLAMA3_KIN: &[&str] = &[
+    "llama3",
+    "llama-v3",
+    "llama-bpe",
+    "falcon3",
+    "falcon-h1",
+    "pixtral",
+    "midm-2.0",
+    "lfm2",
+    "jina-v5-nano",
+];
+
+/// The pre-tokenizer called `name`.
+pub(crate) fn named(name: &str) -> Result<Named, TokenizerError> {
+    let Some((_, patterns)) = PATTERNS.iter().find(|(names, _)| names.contains(&name)) else {
+        return Err(TokenizerError::unsupported(
+            "tokenizer.ggml.pre",
+            name,
+            "default, llama-bpe, qwen2, qwen35, gpt-2, gpt-4o, tekken, smollm, starcoder, \
                  refact, falcon, command-r, olmo, codeshell, deepseek-llm, deepseek-coder, \
                  deepseek-v3 and their kin",
-            ));
-        }
+        ));
     };
-    let llama3 = matches!(
-        name,
-        "llama3"
-            | "llama-v3"
-            | "llama-bpe"
-            | "falcon3"
-            | "falcon-h1"
-            | "pixtral"
-            | "midm-2.0"
-            | "lfm2"
-            | "jina-v5-nano"
-    );
+    let llama3 = LLAMA3_KIN.contains(&name);
     Ok(Named {
         patterns,
         ignore_merges: llama3

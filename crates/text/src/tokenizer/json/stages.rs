@@ -68,7 +68,6 @@ pub(super) fn pre_tokenizer(
     if n.value.is_null() {
         return Ok(());
     }
-    let by_char = |is: fn(char) -> bool, behavior| split(Pattern::Char(Box::new(is)), behavior);
     match n.kind()? {
         "Sequence" => {
             for n in n.get("pretokenizers").items()? {
@@ -90,27 +89,12 @@ pub(super) fn pre_tokenizer(
             invert: n.get("invert").bool_or(false)?,
         }),
         "Metaspace" => out.push(metaspace(n)?),
-        "BertPreTokenizer" => out.extend([
-            by_char(char::is_whitespace, Behavior::Removed),
-            by_char(unicode::is_punctuation, Behavior::Isolated),
-        ]),
+        "BertPreTokenizer" | "WhitespaceSplit" | "Digits" | "Punctuation" => by_class(n, out)?,
         "Whitespace" => out.push(PreTokenizer::Split {
             pattern: Pattern::regex(r"\w+|[^\w\s]+", &n.path)?,
             behavior: Behavior::Removed,
             invert: true,
         }),
-        "WhitespaceSplit" => out.push(by_char(char::is_whitespace, Behavior::Removed)),
-        "Digits" => {
-            let alone = n.get("individual_digits").bool_or(false)?;
-            let behavior = if alone { Behavior::Isolated } else { Behavior::Contiguous };
-            out.push(by_char(char::is_numeric, behavior));
-        }
-        "Punctuation" => {
-            let given = n.get("behavior");
-            let isolated = given.value.is_null();
-            let behavior = if isolated { Behavior::Isolated } else { behavior(&given)? };
-            out.push(by_char(unicode::is_punctuation, behavior));
-        }
         "CharDelimiterSplit" | "Delimiter" => {
             let delimiter = n.get("delimiter").char()?;
             out.push(split(Pattern::Char(Box::new(move |c| c == delimiter)), Behavior::Removed));
@@ -124,6 +108,30 @@ pub(super) fn pre_tokenizer(
             out.push(PreTokenizer::FixedLength(n));
         }
         _ => return Err(n.unsupported(PRE_TOKENIZERS)),
+    }
+    Ok(())
+}
+
+/// Appends the splits at characters of a class.
+fn by_class(n: &Node<'_>, out: &mut Vec<PreTokenizer>) -> Result<(), TokenizerError> {
+    let at = |is: fn(char) -> bool, behavior| split(Pattern::Char(Box::new(is)), behavior);
+    match n.kind()? {
+        "BertPreTokenizer" => out.extend([
+            at(char::is_whitespace, Behavior::Removed),
+            at(unicode::is_punctuation, Behavior::Isolated),
+        ]),
+        "WhitespaceSplit" => out.push(at(char::is_whitespace, Behavior::Removed)),
+        "Digits" => {
+            let alone = n.get("individual_digits").bool_or(false)?;
+            let behavior = if alone { Behavior::Isolated } else { Behavior::Contiguous };
+            out.push(at(char::is_numeric, behavior));
+        }
+        _ => {
+            let given = n.get("behavior");
+            let isolated = given.value.is_null();
+            let behavior = if isolated { Behavior::Isolated } else { behavior(&given)? };
+            out.push(at(unicode::is_punctuation, behavior));
+        }
     }
     Ok(())
 }
