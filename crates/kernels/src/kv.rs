@@ -131,6 +131,8 @@ pub struct PageTask<'a> {
     pub keys: *const u8,
     /// The page's values of this K/V head.
     pub values: *const u8,
+    /// The keys that are likely to be read next, to be fetched meanwhile; they may be anywhere.
+    pub next: *const u8,
     /// How both are stored.
     pub kind: KvKind,
     /// What the rows see of the page.

@@ -12,7 +12,7 @@ pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], out: QuantRow<'_>) {
         let q = &mut out.q[b * BLOCK..(b + 1) * BLOCK];
         let isum = &mut out.isum[2 * b..2 * b + 2];
         // SAFETY: the caller's promise: the CPU has the set.
-        let largest = unsafe { magnitude::<S>(x) };
+        let largest = unsafe { Sixteen::<S>::magnitude(x) };
         if largest < SMALLEST || largest == f32::INFINITY {
             // What is no number must not be hidden by the rounding.
             let scale = if largest < SMALLEST { 0.0 } else { f32::NAN };
@@ -25,20 +25,6 @@ pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], out: QuantRow<'_>) {
         unsafe { codes::<S>(x, 127.0 / largest, q, isum) };
         out.scale[b] = largest / 127.0;
         out.fsum[b] = out.scale[b] * f32::from(isum[0] + isum[1]);
-    }
-}
-
-/// The largest `|x|`; infinity if one is infinite or NaN.
-#[inline(always)]
-unsafe fn magnitude<S: Isa>(x: &[f32]) -> f32 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let infinity = S::splat(f32::INFINITY);
-        Sixteen::<S>::splat(0.0)
-            .gather(x, 0.0, |m, x| {
-                S::max(m, S::select_lt(S::abs(x), infinity, S::abs(x), infinity))
-            })
-            .join(lanes::max)
     }
 }
 
@@ -80,56 +66,80 @@ pub(crate) unsafe fn glu<S: Isa>(f: Glu, gate: &[f32], up: &[f32], out: &mut [f3
     // SAFETY: the caller's promise.
     unsafe {
         match f {
-            Glu::Silu => gated::<S>(gate, up, out, |x| silu::<S>(x)),
-            Glu::GeluTanh => gated::<S>(gate, up, out, |x| gelu_tanh::<S>(x)),
-            Glu::Gelu => gated::<S>(gate, up, out, |x| gelu::<S>(x)),
-            Glu::Relu2 => gated::<S>(gate, up, out, |x| {
-                let x = S::select_lt(x, S::splat(0.0), S::splat(0.0), x);
-                S::mul(x, x)
-            }),
+            Glu::Silu => gated::<S, Silu>(gate, up, out),
+            Glu::GeluTanh => gated::<S, GeluTanh>(gate, up, out),
+            Glu::Gelu => gated::<S, Gelu>(gate, up, out),
+            Glu::Relu2 => gated::<S, Relu2>(gate, up, out),
         }
     }
 }
 
 /// `out = f(gate)·up`
 #[inline(always)]
-unsafe fn gated<S: Isa>(gate: &[f32], up: &[f32], out: &mut [f32], f: impl Fn(S::F) -> S::F) {
+unsafe fn gated<S: Isa, F: Function>(gate: &[f32], up: &[f32], out: &mut [f32]) {
     for at in (0..out.len()).step_by(S::LANES) {
         // SAFETY: the caller's promise.
         unsafe {
-            let y = f(lanes::load::<S>(gate, at, 0.0));
+            let y = F::of::<S>(lanes::load::<S>(gate, at, 0.0));
             let y = if up.is_empty() { y } else { S::mul(y, lanes::load::<S>(up, at, 0.0)) };
             lanes::store::<S>(out, at, y);
         }
     }
 }
 
-/// `x / (1 + e^-x)`
-#[inline(always)]
-unsafe fn silu<S: Isa>(x: S::F) -> S::F {
-    // SAFETY: the caller's promise.
-    unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
+/// An elementwise function.
+trait Function {
+    unsafe fn of<S: Isa>(x: S::F) -> S::F;
 }
+struct Silu;
+struct GeluTanh;
+struct Gelu;
+struct Relu2;
 
-/// `x/2 · (1 + tanh u)` with `u = √(2/π)·(x + 0.044715x³)`, as the equal `x / (1 + e^-2u)`.
-#[inline(always)]
-unsafe fn gelu_tanh<S: Isa>(x: S::F) -> S::F {
-    const MINUS_2_ROOT_2_OVER_PI: f32 = -1.595_769_2;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
-        let minus_2u = S::mul(S::mul(x, cubic), S::splat(MINUS_2_ROOT_2_OVER_PI));
-        S::div(x, S::add(S::splat(1.0), math::exp::<S>(minus_2u)))
+impl Function for Silu {
+    /// `x / (1 + e^-x)`
+    #[inline(always)]
+    unsafe fn of<S: Isa>(x: S::F) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
     }
 }
 
-/// `x/2 · (1 + erf(x/√2))`
-#[inline(always)]
-unsafe fn gelu<S: Isa>(x: S::F) -> S::F {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let e = math::erf::<S>(S::mul(x, S::splat(std::f32::consts::FRAC_1_SQRT_2)));
-        S::mul(S::mul(x, S::splat(0.5)), S::add(S::splat(1.0), e))
+impl Function for GeluTanh {
+    /// `x/2 · (1 + tanh u)` with `u = √(2/π)·(x + 0.044715x³)`, as the equal `x / (1 + e^-2u)`.
+    #[inline(always)]
+    unsafe fn of<S: Isa>(x: S::F) -> S::F {
+        const MINUS_2_ROOT_2_OVER_PI: f32 = -1.595_769_2;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
+            let minus_2u = S::mul(S::mul(x, cubic), S::splat(MINUS_2_ROOT_2_OVER_PI));
+            S::div(x, S::add(S::splat(1.0), math::exp::<S>(minus_2u)))
+        }
+    }
+}
+
+impl Function for Gelu {
+    /// `x/2 · (1 + erf(x/√2))`
+    #[inline(always)]
+    unsafe fn of<S: Isa>(x: S::F) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let e = math::erf::<S>(S::mul(x, S::splat(std::f32::consts::FRAC_1_SQRT_2)));
+            S::mul(S::mul(x, S::splat(0.5)), S::add(S::splat(1.0), e))
+        }
+    }
+}
+
+impl Function for Relu2 {
+    /// `max(x, 0)²`
+    #[inline(always)]
+    unsafe fn of<S: Isa>(x: S::F) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let x = S::select_lt(x, S::splat(0.0), S::splat(0.0), x);
+            S::mul(x, x)
+        }
     }
 }
 

@@ -31,43 +31,98 @@ pub(crate) unsafe fn store<S: Isa>(x: &mut [f32], at: usize, v: S::F) {
     }
 }
 
-/// A number gathered from all elements of a row: sixteen partial results, element `i` going to
-/// number `i % 16`.
-#[derive(Clone, Copy)]
+/// Has the line at `p`, which may be anywhere, brought into the cache.
+#[inline(always)]
+pub(crate) fn prefetch(p: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it never faults, and every x86-64 has it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(p.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: it never faults, and every AArch64 has it.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) p, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = p;
+}
+
+/// Numbers gathered from all elements of a row: sixteen partial results, element `i` going to
+/// number `i % 16`, joined in a fixed tree.
 pub(crate) struct Sixteen<S: Isa>([S::F; 4]);
 
 impl<S: Isa> Sixteen<S> {
     /// Vectors that hold the sixteen.
     const VECTORS: usize = 16 / S::LANES;
 
+    /// `Σ x`
     #[inline(always)]
-    pub(crate) unsafe fn splat(x: f32) -> Self {
+    pub(crate) unsafe fn sum(x: &[f32]) -> f32 {
         // SAFETY: the caller's promise: the CPU has the set.
-        Sixteen(unsafe { [S::splat(x); 4] })
-    }
-
-    /// `partial = step(partial, x)` for every element of `x`, the last sixteen filled up with
-    /// `fill`.
-    #[inline(always)]
-    pub(crate) unsafe fn gather(
-        self,
-        x: &[f32],
-        fill: f32,
-        step: impl Fn(S::F, S::F) -> S::F,
-    ) -> Self {
-        let mut partial = self.0;
-        for at in (0..x.len()).step_by(16) {
-            for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
-                *p = step(*p, unsafe { load::<S>(x, at + i * S::LANES, fill) });
+        unsafe {
+            let mut partial = [S::splat(0.0); 4];
+            for at in (0..x.len()).step_by(16) {
+                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
+                    *p = S::add(*p, load::<S>(x, at + i * S::LANES, 0.0));
+                }
             }
+            Sixteen::<S>(partial).join(|a, b| a + b)
         }
-        Sixteen(partial)
     }
 
-    /// The partial results joined in a fixed tree.
+    /// `Σ (x - centre)²`
     #[inline(always)]
-    pub(crate) unsafe fn join(self, join: impl Fn(f32, f32) -> f32) -> f32 {
+    pub(crate) unsafe fn squares(x: &[f32], centre: f32) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut partial = [S::splat(0.0); 4];
+            for at in (0..x.len()).step_by(16) {
+                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
+                    let x = load::<S>(x, at + i * S::LANES, centre);
+                    let d = S::sub(x, S::splat(centre));
+                    *p = S::fma(d, d, *p);
+                }
+            }
+            Sixteen::<S>(partial).join(|a, b| a + b)
+        }
+    }
+
+    /// The largest `x`.
+    #[inline(always)]
+    pub(crate) unsafe fn max(x: &[f32]) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut partial = [S::splat(f32::NEG_INFINITY); 4];
+            for at in (0..x.len()).step_by(16) {
+                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
+                    *p = S::max(*p, load::<S>(x, at + i * S::LANES, f32::NEG_INFINITY));
+                }
+            }
+            Sixteen::<S>(partial).join(max)
+        }
+    }
+
+    /// The largest `|x|`, or infinity if one is infinite or NaN.
+    #[inline(always)]
+    pub(crate) unsafe fn magnitude(x: &[f32]) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let infinity = S::splat(f32::INFINITY);
+            let mut partial = [S::splat(0.0); 4];
+            for at in (0..x.len()).step_by(16) {
+                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
+                    let x = S::abs(load::<S>(x, at + i * S::LANES, 0.0));
+                    *p = S::max(*p, S::select_lt(x, infinity, x, infinity));
+                }
+            }
+            Sixteen::<S>(partial).join(max)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn join(self, join: fn(f32, f32) -> f32) -> f32 {
         let mut x = [0.0; 16];
         for (i, &p) in self.0[..Self::VECTORS].iter().enumerate() {
             // SAFETY: vector `i` ends within the sixteen.

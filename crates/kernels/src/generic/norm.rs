@@ -8,22 +8,19 @@ pub(crate) unsafe fn norm<S: Isa>(n: &Norm<'_>, x: &mut [f32]) {
     let count = x.len() as f32;
     // SAFETY: the caller's promise: the CPU has the set, weights and biases are as long as `x`.
     unsafe {
-        let zero = Sixteen::<S>::splat(0.0);
         let mean = match n.kind {
             NormKind::Rms => 0.0,
-            NormKind::Layer => zero.gather(x, 0.0, |a, x| S::add(a, x)).join(|a, b| a + b) / count,
+            NormKind::Layer => Sixteen::<S>::sum(x) / count,
         };
+        let variance = Sixteen::<S>::squares(x, mean) / count;
         let centre = S::splat(mean);
-        let squares = zero
-            .gather(x, mean, |a, x| {
-                let d = S::sub(x, centre);
-                S::fma(d, d, a)
-            })
-            .join(|a, b| a + b);
-        let inverse = S::splat(1.0 / (squares / count + n.eps).sqrt());
+        let inverse = S::splat(1.0 / (variance + n.eps).sqrt());
         for at in (0..x.len()).step_by(S::LANES) {
             let y = S::mul(S::sub(lanes::load::<S>(x, at, 0.0), centre), inverse);
-            let weight = n.weight.map_or(S::splat(1.0), |w| lanes::load::<S>(w, at, 0.0));
+            let weight = match n.weight {
+                None => S::splat(1.0),
+                Some(w) => lanes::load::<S>(w, at, 0.0),
+            };
             let y = match n.bias {
                 None => S::mul(y, weight),
                 Some(b) => S::fma(y, weight, lanes::load::<S>(b, at, 0.0)),

@@ -54,7 +54,7 @@ impl Work<'_> {
                 if from == 0 {
                     self.write(worker);
                 }
-                let some = wave.len().div_ceil(16 * threads);
+                let some = wave.len().div_ceil(8 * threads);
                 worker.phase(wave.len().div_ceil(some), |i| {
                     let start = wave.start + i * some;
                     (start..wave.end.min(start + some))
@@ -174,7 +174,10 @@ impl Work<'_> {
     fn attend(&self, block: Block, head: usize, page: usize, out: Shares, merge: bool) {
         let Attend { heads, head_dim, scale, softcap, .. } = *self.shape;
         let group = self.shape.group();
-        let (keys, values) = self.pool.at(self.page(self.rows[block.row].table, page), head);
+        let table = self.rows[block.row].table;
+        let (keys, values) = self.pool.at(self.page(table, page), head);
+        let next = block.page + block.pages - 1;
+        let (next, _) = self.pool.at(self.page(table, next.min(page + 1)), head);
         let task = PageTask {
             q: &self.q.data()[(block.row * heads + head * group) * head_dim..],
             heads,
@@ -185,6 +188,7 @@ impl Work<'_> {
             softcap,
             keys,
             values,
+            next,
             kind: self.kind,
             sight: self.sight(block, page),
             out,
