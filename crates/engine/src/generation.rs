@@ -119,3 +119,34 @@ fn field(file: &str, field: &str, found: &str, expected: &str) -> Error {
         expected: expected.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rinfer_testkit::gguf_builder::Builder;
+
+    fn read(builder: Builder) -> Result<Generation> {
+        let gguf = Gguf::parse("a.gguf", builder.build()).expect("a GGUF");
+        Generation::of(&Checkpoint::Gguf(gguf))
+    }
+
+    #[test]
+    fn of_gguf() {
+        let named = Builder::of("x")
+            .u32("tokenizer.ggml.eos_token_id", 7)
+            .u32("tokenizer.ggml.eot_token_id", 8)
+            .u32("tokenizer.ggml.eom_token_id", 9)
+            .f32("general.sampling.temp", 0.25)
+            .key("general.sampling.top_k", 5, &(-1i32).to_le_bytes())
+            .u32("general.sampling.penalty_last_n", 12);
+        let g = read(named).unwrap();
+        assert_eq!(g.end, [7, 8, 9]);
+        let s = g.sampling;
+        assert_eq!((s.temperature, s.top_k, s.repeat_last_n, s.top_p), (0.25, 0, 12, 0.95));
+        assert_eq!(read(Builder::of("x")).unwrap().sampling, Sampling::default());
+        let error = read(Builder::of("x").f32("general.sampling.min_p", 2.0)).unwrap_err();
+        let says = "a.gguf: min_p is 2: expected a number from 0 to 1";
+        assert_eq!(error.to_string(), says);
+        assert!(read(Builder::of("x").f32("general.sampling.top_k", 2.0)).is_err());
+    }
+}

@@ -5,14 +5,17 @@ use rinfer_engine::batch::TokenId;
 use rinfer_engine::error::Error;
 use rinfer_engine::generation::Generation;
 use rinfer_engine::language::{Language, NoTemplate};
+use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::model::Model;
-use rinfer_engine::request::{Finish, RequestError};
+use rinfer_engine::request::{Event, Events, Finish, Request, RequestError, Usage};
 use rinfer_engine::sample::Sampling;
 use rinfer_testkit::chat::{CONTROLS, TEMPLATE, id_of, tokenizer_json};
+use rinfer_testkit::{Golden, shared};
 use rinfer_text::chat::{Message, Role};
 use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::{Roles, Tokenizer};
 use scripted::{Log, Scripted, limits};
+use std::path::PathBuf;
 
 const VOCAB: usize = 256;
 const CONTEXT: usize = 400;
@@ -241,3 +244,121 @@ fn no_template_no_conversation() {
         model.complete("a", &greedy(2, &[])).unwrap().map(Result::unwrap).collect::<String>();
     assert_eq!(text, "~~");
 }
+
+/// The same on real executors, to the bit, with windows too narrow to go back in.
+#[test]
+fn warm_is_cold_on_goldens() {
+    for name in ["llama3", "gemma3_text", "qwen2_sliding"] {
+        let dir = folder(&format!("warm-{name}"), name);
+        let load = Load { batch: 16, threads: Some(1), ..Load::default() };
+        let cold = || Model::load(&dir, load.clone()).unwrap();
+        let prompt = |len: u32, salt: u32| (0..len).map(move |i| TokenId(5 + (i * i + salt) % 240));
+        let a: Vec<TokenId> = prompt(90, 0).collect();
+        let ab: Vec<TokenId> = prompt(90, 0).chain(prompt(40, 1)).collect();
+        let other: Vec<TokenId> = prompt(30, 2).collect();
+        let warm = cold();
+        let mut cached = Vec::new();
+        for prompt in [&a, &ab, &a, &other, &ab] {
+            let (found, usage) = generate(&warm, prompt);
+            assert_eq!(found, generate(&cold(), prompt).0, "{name}, {} tokens", prompt.len());
+            cached.push(usage.cached);
+        }
+        assert!(cached[1] >= 90, "{name}: {cached:?}");
+        let all: Vec<_> = [&a, &ab, &other].map(|prompt| submit(&warm, prompt)).into();
+        for (events, prompt) in all.into_iter().zip([&a, &ab, &other]) {
+            assert_eq!(collect(events).0, generate(&cold(), prompt).0, "{name} in company");
+        }
+    }
+}
+
+fn submit(model: &Model, prompt: &[TokenId]) -> Events {
+    let request = model.request(prompt.to_vec(), &Sampling { seed: 3, ..greedy(20, &[]) });
+    let request = Request { logprobs: Some(2), end: [].into(), ..request };
+    model.submit(request).unwrap()
+}
+
+fn generate(model: &Model, prompt: &[TokenId]) -> (Vec<(u32, u32)>, Usage) {
+    collect(submit(model, prompt))
+}
+
+/// Ids, and the bits of their log-probabilities.
+fn collect(events: Events) -> (Vec<(u32, u32)>, Usage) {
+    let mut all = Vec::new();
+    for event in events {
+        match event {
+            Event::Started { .. } => {}
+            Event::Token(chosen) => all.push((chosen.id.0, chosen.logprob.unwrap().to_bits())),
+            Event::Done(_, usage) => return (all, usage),
+            Event::Failed(error) => panic!("{error}"),
+        }
+    }
+    panic!("no end")
+}
+
+/// A golden's checkpoint with a language, in a folder of this test's own.
+fn folder(test: &str, golden: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&dir);
+    let golden = Golden::load(&shared::goldens().join(golden));
+    rinfer_testkit::chat::write_model(&golden, &dir);
+    dir
+}
+
+/// What a folder says of ends, templates and sampling, and what it must not say.
+#[test]
+fn folders() {
+    let dir = folder("folders", "llama3");
+    let config = std::fs::read_to_string(dir.join("config.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    let read = || Opened::open(&dir).unwrap().language();
+    let ends = || read().unwrap().end.iter().map(|id| id.0).collect::<Vec<_>>();
+    // Of config.json, generation_config.json, the tokenizer's roles, and by name.
+    for (of_config, of_generation, of_tokenizer, expected) in [
+        ("7", r#"{"eos_token_id": 8}"#, r#"{"eos_token": "a"}"#, vec![0, 2, 4, 7, 8, A]),
+        ("[7, 9]", r#"{"eos_token_id": [8, 7]}"#, "{}", vec![0, 2, 4, 7, 8, 9]),
+        ("null", "{}", r#"{"eos_token": {"content": "</s>"}}"#, vec![0, 2, 4]),
+    ] {
+        let mut config = config.clone();
+        config["eos_token_id"] = serde_json::from_str(of_config).unwrap();
+        write("config.json", &config.to_string());
+        write("generation_config.json", of_generation);
+        write("tokenizer_config.json", of_tokenizer);
+        assert_eq!(ends(), expected, "{of_config} {of_generation} {of_tokenizer}");
+    }
+    write(
+        "generation_config.json",
+        r#"{"temperature": 0.3, "top_k": 7, "repetition_penalty": 1.2}"#,
+    );
+    let s = read().unwrap().sampling;
+    assert_eq!((s.temperature, s.top_k, s.repeat_penalty, s.top_p), (0.3, 7, 1.2, 0.95));
+    for (wrong, says) in [
+        (
+            r#"{"top_p": 1.5}"#,
+            "generation_config.json: top_p is 1.5: expected a number from 0 to 1",
+        ),
+        (r#"{"top_p": "x"}"#, "top_p is \"x\": expected a number"),
+        (r#"{"eos_token_id": [-1]}"#, "eos_token_id is [-1]: expected a token id or a list"),
+        ("{", "expected JSON"),
+    ] {
+        write("generation_config.json", wrong);
+        let Err(error) = read() else { panic!("{wrong}") };
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    write("generation_config.json", "{}");
+    for (templates, expected) in [
+        (r#""plain""#, Some(true)),
+        (
+            r#"[{"name": "tool_use", "template": "no"}, {"name": "default", "template": "plain"}]"#,
+            Some(true),
+        ),
+        ("null", Some(false)),
+        (r#"[{"name": "a", "template": "x"}, {"name": "b", "template": "y"}]"#, None),
+    ] {
+        write("tokenizer_config.json", &format!(r#"{{"chat_template": {templates}}}"#));
+        let found = read().ok().map(|l| l.render(Vec::new(), DateTime::from_unix(0)).is_ok());
+        assert_eq!(found, expected, "{templates}");
+    }
+}
+
+const A: u32 = 5 + b'a' as u32;
