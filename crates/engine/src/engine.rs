@@ -195,7 +195,7 @@ impl Engine {
                 if alone {
                     s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
                 } else {
-                    self.waiting.push_front(Sequence { past: 0, ..s });
+                    self.waiting.push_front(s);
                 }
             }
         }

@@ -16,6 +16,7 @@ use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::{Roles, Tokenizer};
 use scripted::{Log, Scripted, limits};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const VOCAB: usize = 256;
 const CONTEXT: usize = 400;
@@ -111,6 +112,36 @@ fn stops_and_characters() {
         drop((answer, model));
         assert_eq!(log.lock().unwrap().len(), generated + ends, "{text:?} {stops:?}");
     }
+}
+
+/// The space that SentencePiece puts before a word belongs to a text that goes on, not to one that
+/// starts.
+#[test]
+fn the_first_space() {
+    let file = shared::goldens().join("tokenizers/spm_llama/tokenizer.json");
+    let tokenizer = || Tokenizer::from_json(&std::fs::read(&file).unwrap()).unwrap();
+    let words = ["▁the", "▁return"].map(|word| tokenizer().id_of(word).unwrap());
+    let vocab = tokenizer().vocab_size();
+    let model = || {
+        let limits = limits(1, 64, 64, 64);
+        let said = AtomicUsize::new(0);
+        let executor = Scripted::new(&limits, move |_| {
+            let mut logits = vec![0.0; vocab];
+            logits[words[said.fetch_add(1, Ordering::Relaxed) % 2] as usize] = 1.0;
+            logits
+        });
+        let template = Template::new("{{ messages[0].content }}").unwrap();
+        let language = Language::new(tokenizer(), Ok(template), Generation::default());
+        let now = || DateTime::from_unix(0);
+        Model::new(Box::new(executor), limits, vocab, language, now).unwrap()
+    };
+    let text =
+        |answer: rinfer_engine::model::Answer| answer.map(Result::unwrap).collect::<String>();
+    assert_eq!(text(model().complete("for", &greedy(2, &[])).unwrap()), " the return");
+    let mut session = model().session();
+    *session.sampling() = greedy(2, &[]);
+    let told: String = session.say("for").unwrap().map(Result::unwrap).collect();
+    assert_eq!(told, "the return");
 }
 
 #[test]
