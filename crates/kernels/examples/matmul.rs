@@ -176,7 +176,7 @@ mod peak {
     pub fn rate(threads: usize) -> f64 {
         let team = rinfer_kernels::Team::new(threads);
         let start = Instant::now();
-        team.run(|worker| worker.phase(threads, |_| std::hint::black_box(one())));
+        team.run(|worker| worker.phase(threads, |_| one()));
         start.elapsed().as_secs_f64() / (threads * TURNS * SUMS * 2 * lanes()) as f64
     }
 

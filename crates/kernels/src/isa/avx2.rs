@@ -33,10 +33,6 @@ macro_rules! ymm {
             _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
         }
         #[inline(always)]
-        unsafe fn store_f16(p: *mut u16, v: __m256) {
-            _mm_storeu_si128(p.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
-        }
-        #[inline(always)]
         unsafe fn load_bf16(p: *const u16) -> __m256 {
             let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
@@ -94,10 +90,6 @@ macro_rules! ymm {
         #[inline(always)]
         unsafe fn splat_i(x: i32) -> __m256i {
             _mm256_set1_epi32(x)
-        }
-        #[inline(always)]
-        unsafe fn load_i(p: *const i32) -> __m256i {
-            _mm256_loadu_si256(p.cast())
         }
         #[inline(always)]
         unsafe fn store_i(p: *mut i32, v: __m256i) {

@@ -35,10 +35,6 @@ unsafe impl Isa for Avx512 {
         _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
     }
     #[inline(always)]
-    unsafe fn store_f16(p: *mut u16, v: __m512) {
-        _mm256_storeu_si256(p.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
-    }
-    #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> __m512 {
         let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
         _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
@@ -96,10 +92,6 @@ unsafe impl Isa for Avx512 {
     #[inline(always)]
     unsafe fn splat_i(x: i32) -> __m512i {
         _mm512_set1_epi32(x)
-    }
-    #[inline(always)]
-    unsafe fn load_i(p: *const i32) -> __m512i {
-        _mm512_loadu_si512(p.cast())
     }
     #[inline(always)]
     unsafe fn store_i(p: *mut i32, v: __m512i) {

@@ -56,8 +56,6 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn store(p: *mut f32, v: Self::F);
     /// Widens IEEE halves.
     unsafe fn load_f16(p: *const u16) -> Self::F;
-    /// Rounds to IEEE halves, to nearest even.
-    unsafe fn store_f16(p: *mut u16, v: Self::F);
     /// Widens bfloat16s.
     unsafe fn load_bf16(p: *const u16) -> Self::F;
     unsafe fn add(a: Self::F, b: Self::F) -> Self::F;
@@ -82,7 +80,6 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn exp2i(n: Self::I) -> Self::F;
 
     unsafe fn splat_i(x: i32) -> Self::I;
-    unsafe fn load_i(p: *const i32) -> Self::I;
     unsafe fn store_i(p: *mut i32, v: Self::I);
     unsafe fn add_i(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn mul_i(a: Self::I, b: Self::I) -> Self::I;

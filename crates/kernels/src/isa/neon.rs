@@ -40,13 +40,6 @@ unsafe impl Isa for Neon {
         v
     }
     #[inline(always)]
-    unsafe fn store_f16(p: *mut u16, v: float32x4_t) {
-        let half: uint16x4_t;
-        asm!("fcvtn {h:v}.4h, {v:v}.4s", h = out(vreg) half, v = in(vreg) v,
-            options(pure, nomem, nostack, preserves_flags));
-        vst1_u16(p, half)
-    }
-    #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> float32x4_t {
         vreinterpretq_f32_u32(vshlq_n_u32::<16>(vmovl_u16(vld1_u16(p))))
     }
@@ -107,10 +100,6 @@ unsafe impl Isa for Neon {
     #[inline(always)]
     unsafe fn splat_i(x: i32) -> int32x4_t {
         vdupq_n_s32(x)
-    }
-    #[inline(always)]
-    unsafe fn load_i(p: *const i32) -> int32x4_t {
-        vld1q_s32(p)
     }
     #[inline(always)]
     unsafe fn store_i(p: *mut i32, v: int32x4_t) {

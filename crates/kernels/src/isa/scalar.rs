@@ -22,8 +22,8 @@ fn both<A: Copy, B: Copy, R: Copy>(a: [A; N], b: [B; N], f: impl Fn(A, B) -> R) 
 #[inline(always)]
 fn lanes<R: Copy>(f: impl Fn(usize) -> R) -> [R; N] {
     let mut out = [f(0); N];
-    for i in 1..N {
-        out[i] = f(i);
+    for (i, lane) in out.iter_mut().enumerate().skip(1) {
+        *lane = f(i);
     }
     out
 }
@@ -69,10 +69,6 @@ unsafe impl Isa for Scalar {
     #[inline(never)]
     unsafe fn load_f16(p: *const u16) -> Self::F {
         each(read(p), |b| f16::from_bits(b).to_f32())
-    }
-    #[inline(never)]
-    unsafe fn store_f16(p: *mut u16, v: Self::F) {
-        write(p, each(v, |x| f16::from_f32(x).to_bits()))
     }
     #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> Self::F {
@@ -129,10 +125,6 @@ unsafe impl Isa for Scalar {
     #[inline(always)]
     unsafe fn splat_i(x: i32) -> Self::I {
         [x; N]
-    }
-    #[inline(always)]
-    unsafe fn load_i(p: *const i32) -> Self::I {
-        read(p)
     }
     #[inline(always)]
     unsafe fn store_i(p: *mut i32, v: Self::I) {
