@@ -32,11 +32,12 @@ enum Recipe {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Resolves hyper-parameters and names. A head is tied if, and only if, the checkpoint has none.
+    /// Resolves hyper-parameters and names, and holds them against the tensors: what the spec says is
+    /// then no larger than what the files hold. A head is tied if, and only if, there is none.
     ///
     /// # Errors
     /// An unknown architecture, a hyper-parameter that no model can have, a tensor without a name
-    /// in the family's table.
+    /// in the family's table, and as [`check`].
     pub fn open(config: Config, raw: &'a dyn Weights) -> Result<Checkpoint<'a>, LoadError> {
         let config = config.with_tensors(raw)?;
         let family = families::find(&config)?;
@@ -63,7 +64,9 @@ impl<'a> Checkpoint<'a> {
         if let Head::Lm { tied, .. } = &mut spec.head {
             *tied = !recipes.contains_key("output.weight");
         }
-        Ok(Checkpoint { spec, family, raw, names, recipes })
+        let checkpoint = Checkpoint { spec, family, raw, names, recipes };
+        check(&checkpoint.spec, &checkpoint)?;
+        Ok(checkpoint)
     }
 }
 

@@ -6,7 +6,7 @@ use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::families::{FAMILIES, find};
 use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
-use rinfer_engine::weights::{Checkpoint, check, needs};
+use rinfer_engine::weights::{Checkpoint, needs};
 use rinfer_testkit::Golden;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -65,7 +65,6 @@ fn goldens_resolve_in_both_spellings() {
     for g in goldens() {
         let weights = Memory(g.weights);
         let hub = open(&g.config, &weights).unwrap_or_else(|e| panic!("{}: {e}", g.name));
-        check(&hub.spec, &hub).unwrap_or_else(|e| panic!("{}: {e}", g.name));
         let five =
             open(&respelt(&g.config), &weights).unwrap_or_else(|e| panic!("{}: {e}", g.name));
         assert_eq!(hub.spec, five.spec, "{}", g.name);
@@ -130,6 +129,12 @@ fn wrong_configs() {
         }
     }
     check("llama3", "num_hidden_layers", json!(1_000_000), "at most 4096");
+    check(
+        "llama3",
+        "intermediate_size",
+        json!(1 << 24),
+        "has shape [80, 64], expected [16777216, 64]",
+    );
     check("llama3", "num_attention_heads", json!(7), "a divisor of hidden_size");
     check("llama3", "num_key_value_heads", json!(3), "a divisor of num_attention_heads");
     check("llama3", "hidden_act", json!("gelu_10"), "'hidden_act': found \"gelu_10\"");
@@ -159,8 +164,7 @@ fn wrong_tensors() {
         let g = golden("llama3");
         let mut weights = Memory(g.weights);
         change(&mut weights);
-        let error =
-            open(&g.config, &weights).and_then(|c| check(&c.spec, &c)).map(|()| "fine".to_owned());
+        let error = open(&g.config, &weights).map(|_| "fine".to_owned());
         assert_eq!(error.unwrap_or_else(|e| e.to_string()), expect);
     };
     check(|_| {}, "fine");

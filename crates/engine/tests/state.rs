@@ -121,6 +121,9 @@ fn windows_forget() {
 
         let slot = rig.open();
         rig.feed(slot, &ids[..300], 16);
+        let fork = rig.executor.state().fork(slot, 290).expect("room");
+        let tail = rig.feed(fork, &ids[290..320], 16);
+        assert_bits(&tail, &expect[290 * rig.vocab..320 * rig.vocab], rig.vocab, name);
         let state = rig.executor.state();
         assert!(state.truncate(slot, 290), "a few positions can be taken back");
         assert!(!state.truncate(slot, 40) && state.fork(slot, 40).is_none(), "what is forgotten");

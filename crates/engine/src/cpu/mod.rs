@@ -109,3 +109,52 @@ fn check_attention(a: &Attention) -> Result<(), String> {
 fn check_mlp(m: &Mlp) -> Result<(), String> {
     refuse(matches!(m.act, Act::SiluClamped { .. }), "clamped SiLU")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::common::Common;
+    use crate::spec::*;
+
+    fn check(change: impl Fn(&mut ModelSpec), expect: &str) {
+        let json = serde_json::json!({
+            "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 9,
+            "intermediate_size": 80,
+        });
+        let config = crate::config::Config::new(json, crate::config::Source::HuggingFace);
+        let c = Common::read(&config).unwrap();
+        let layer = vec![
+            Branch::pre(c.rms(), Op::Attention(c.attention())),
+            Branch::pre(c.rms(), Op::Mlp(c.gated(Act::Silu))),
+        ];
+        let mut spec = c.model([layer].into_iter());
+        change(&mut spec);
+        let error = Cpu::new(1, Kernels::best()).check(&spec).err();
+        let expect =
+            (!expect.is_empty()).then(|| format!("the cpu backend does not run {expect} yet"));
+        assert_eq!(error, expect);
+    }
+
+    fn attention(s: &mut ModelSpec) -> &mut Attention {
+        let Op::Attention(a) = &mut s.layers[0][0].ops[0] else { unreachable!() };
+        a
+    }
+
+    #[test]
+    fn what_it_can_not_run_is_named() {
+        check(|_| {}, "");
+        check(|s| attention(s).causal = false, "attention that is not causal");
+        check(|s| attention(s).sinks = true, "attention sinks");
+        check(|s| attention(s).out_gate = true, "gated attention outputs");
+        check(|s| attention(s).kv_from = Some(0), "shared keys and values");
+        let l2 = Some(QkNorm::L2 { eps: 1e-6 });
+        check(|s| attention(s).qk_norm = l2, "weightless norms of queries and keys");
+        check(|s| s.embed.learned_positions = true, "learned positions");
+        check(|s| s.embed.per_layer = 8, "per-layer embeddings");
+        check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
+        let conv = || Op::ShortConv(ShortConv { width: 3 });
+        check(|s| s.layers[0][1].ops.push(conv()), "short convolutions");
+        let pool = || Head::Pool { how: Pool::Mean, normalise: true };
+        check(|s| s.head = pool(), "pooled embeddings");
+    }
+}
