@@ -3,6 +3,7 @@ mod rig;
 
 use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
 use rinfer_engine::backend::Limits;
+use rinfer_engine::batch::Want;
 use rinfer_kernels::{Kernels, TIERS};
 use rinfer_testkit::Golden;
 
@@ -59,6 +60,29 @@ fn strangers() {
             }
         }
         assert_bits(&together_a, &alone_a, vocab, &golden.name);
+    });
+}
+
+/// Only the wanted rows come back, in order, and wanting changes nothing.
+#[test]
+fn wanted_rows() {
+    each(|golden, limits| {
+        let mut rig = Rig::golden(golden, limits);
+        let vocab = rig.vocab;
+        let (ids, ..) = golden.prompt(0);
+        let all = rig.run(&ids, ids.len());
+        let [a, b, c] = [(); 3].map(|()| rig.open());
+        let parts = [
+            (a, &ids[..20], Want::Last),
+            (b, &ids[..25], Want::Nothing),
+            (c, &ids[..18], Want::Every),
+        ];
+        let logits = rig.forward(&parts);
+        let expect = [&all[19 * vocab..20 * vocab], &all[..18 * vocab]].concat();
+        assert_bits(&logits, &expect, vocab, &golden.name);
+        let logits = rig.forward(&[(b, &ids[25..], Want::Last)]);
+        assert_bits(&logits, &all[(ids.len() - 1) * vocab..], vocab, &golden.name);
+        assert!(rig.forward(&[(a, &ids[20..], Want::Nothing)]).is_empty());
     });
 }
 

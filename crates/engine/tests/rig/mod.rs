@@ -86,19 +86,24 @@ impl Rig {
     pub fn close(&mut self, slot: Slot) {
         self.executor.state().close(slot);
     }
-    /// One batch of several sequences' next tokens; all rows' logits.
-    pub fn batch(&mut self, parts: &[(Slot, &[i32])]) -> Vec<f32> {
+    /// One batch of several sequences' next tokens; the wanted rows' logits.
+    pub fn forward(&mut self, parts: &[(Slot, &[i32], Want)]) -> Vec<f32> {
         let mut batch = Batch::default();
-        for (slot, ids) in parts {
+        for (slot, ids, want) in parts {
             let past = self.executor.state().len(*slot);
             assert!(self.executor.state().reserve(*slot, past + ids.len()), "no room");
             batch.rows.extend(ids.iter().map(|id| Row::Token(TokenId(*id as u32))));
-            batch.seqs.push(Span { slot: *slot, len: ids.len(), past, want: Want::Every });
+            batch.seqs.push(Span { slot: *slot, len: ids.len(), past, want: *want });
         }
         let mut out = Logits::default();
         self.executor.forward(&batch, &mut out).expect("a forward");
-        assert_eq!((out.vocab, out.data.len()), (self.vocab, batch.rows.len() * self.vocab));
+        assert_eq!(out.vocab, self.vocab);
         out.data
+    }
+    /// The same, all rows' logits.
+    pub fn batch(&mut self, parts: &[(Slot, &[i32])]) -> Vec<f32> {
+        let parts: Vec<_> = parts.iter().map(|(slot, ids)| (*slot, *ids, Want::Every)).collect();
+        self.forward(&parts)
     }
     /// Feeds `ids` in chunks; all rows' logits.
     pub fn feed(&mut self, slot: Slot, ids: &[i32], chunk: usize) -> Vec<f32> {
