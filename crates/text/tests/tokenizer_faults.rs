@@ -129,6 +129,18 @@ fn t8_odd_characters_and_tokens_that_are_no_text() {
 }
 
 #[test]
+fn added_tokens_and_holes_of_gguf_files() {
+    let texts: [&[u8]; 5] = [b"a", b"", "é".as_bytes(), "<｜x▁y｜>".as_bytes(), "Ã".as_bytes()];
+    let mut v = GgufVocab::new("gpt2", texts.into_iter());
+    v.token_types = vec![1, 1, 4, 3, 1];
+    let t = Tokenizer::from_gguf(v).unwrap();
+    let ids = t.encode("aé<｜x▁y｜>", Special::Parse);
+    assert_eq!((ids.as_slice(), t.vocab_size(), t.token(1)), (&[0, 2, 3][..], 5, None));
+    assert_eq!(t.decode(&ids, false), "aé<｜x▁y｜>");
+    assert_eq!((t.bytes(2), t.bytes(4)), ("é".as_bytes(), &b"\xC3"[..]));
+}
+
+#[test]
 fn t9_digits() {
     let cases = [
         ("llama-bpe", &["333", "3", "+", "777"][..]),
@@ -272,7 +284,7 @@ fn gguf_contradictions_are_named() {
         (|v| v.roles.eos = Some(999), "id 999"),
         (
             |v| v.tokens = Box::new([&b"a"[..], b"a"].into_iter()),
-            "tokenizer.ggml.tokens[1]: the token \"a\"",
+            "tokenizer.ggml.tokens[1]: \"a\" is token 0",
         ),
         (
             |v| (v.model, v.merges) = ("gpt2", Box::new([&b"xx"[..]].into_iter())),

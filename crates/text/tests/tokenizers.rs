@@ -142,7 +142,11 @@ fn goldens_as_gguf() {
         ("gpt2", "deepseek-v3", "bpe_deepseek3"),
         ("bert", "", "wordpiece_uncased"),
         ("bert", "", "wordpiece_cased"),
+        ("llama", "", "spm_llama"),
+        ("t5", "", "unigram_t5"),
     ];
+    // Of T5's normalizer GGUF files keep a compiled form, which this one has not.
+    let simple = |t: &str| t.is_ascii() && t.trim() == t && !t.contains(char::is_control);
     for (model, pre, name) in cases {
         let dir = goldens().join("tokenizers").join(name);
         let from_json = Tokenizer::from_json(&std::fs::read(dir.join("tokenizer.json")).unwrap());
@@ -155,6 +159,9 @@ fn goldens_as_gguf() {
         let t = converted.tokenizer(roles);
         for s in json(&dir.join("golden.json"))["strings"].as_array().unwrap() {
             let text = s["text"].as_str().unwrap();
+            if model == "t5" && !simple(text) {
+                continue;
+            }
             let got = t.encode(text, Special::Parse);
             assert_eq!(got, ids(&s["ids"]), "{name}: {text:?}");
             assert_eq!(
@@ -162,7 +169,7 @@ fn goldens_as_gguf() {
                 s["decoded_skip"].as_str().unwrap(),
                 "{name}: {text:?}"
             );
-            if model == "bert" {
+            if pre.is_empty() {
                 assert_eq!(t.wrap(&got), ids(&s["ids_special"]), "{name}: {text:?}");
             }
         }
@@ -183,6 +190,7 @@ fn real_vocabularies_as_gguf() {
         ("gpt2", "falcon"),
         ("gpt2", "deepseek-coder"),
         ("bert", "bert-bge"),
+        ("llama", "llama-spm"),
     ];
     for (model, name) in cases {
         let dir = dir.join(name);

@@ -19,6 +19,9 @@ pub(crate) struct Bpe {
     pub ignore_merges: bool,
     /// After the last character of a word, in the vocabulary.
     pub suffix: String,
+    /// The characters that some token has before a `▁`. Merging looks past a mark only after
+    /// these, so a long text is merged word by word. None if the mark is no token.
+    pub before_marks: Option<Vec<char>>,
 }
 
 /// All characters of the byte alphabet are below.
@@ -48,6 +51,7 @@ impl Bpe {
             fuse_unk: false,
             ignore_merges: false,
             suffix: String::new(),
+            before_marks: before_marks(vocab),
         }
     }
 
@@ -56,9 +60,15 @@ impl Bpe {
             && let Some(id) = vocab.find_plain(piece.as_bytes())
         {
             out.push(id);
-            return;
+        } else if let Some(before) = &self.before_marks {
+            words(piece, before).for_each(|word| self.encode_word(vocab, word, s, out));
+        } else {
+            self.encode_word(vocab, piece, s, out);
         }
-        self.characters(vocab, piece, s);
+    }
+
+    fn encode_word(&self, vocab: &Vocab, word: &str, s: &mut Scratch, out: &mut Vec<u32>) {
+        self.characters(vocab, word, s);
         let text = std::mem::take(&mut s.text);
         match &self.ranks {
             Ranks::Merges(merges) => s.merge(|l, r| {
@@ -123,6 +133,36 @@ impl Bpe {
             }
         }
     }
+}
+
+const MARK: &str = "▁";
+
+fn before_marks(vocab: &Vocab) -> Option<Vec<char>> {
+    vocab.find_plain(MARK.as_bytes())?;
+    let mut before = vec![];
+    for text in (0..vocab.len() as u32).map(|id| vocab.text(id)) {
+        let inside = text.windows(MARK.len()).skip(1).any(|w| w == MARK.as_bytes());
+        // A token that is not text is not made of whole characters, so it is never merged.
+        if let Some(text) = Some(text).filter(|_| inside).and_then(|t| str::from_utf8(t).ok()) {
+            before.extend(cuts(text).filter_map(|at| text[..at].chars().next_back()));
+        }
+    }
+    before.sort_unstable();
+    before.dedup();
+    Some(before)
+}
+
+/// Where a mark follows another character.
+fn cuts(text: &str) -> impl Iterator<Item = usize> {
+    let marks = text.match_indices(MARK).map(|(at, _)| at);
+    marks.filter(|&at| at > 0 && !text[..at].ends_with(MARK))
+}
+
+/// The parts of `piece` that merging can't join.
+fn words<'a>(piece: &'a str, before: &[char]) -> impl Iterator<Item = &'a str> {
+    let mut start = 0;
+    let ends = cuts(piece).filter(move |&at| !piece[..at].ends_with(before));
+    ends.chain([piece.len()]).map(move |end| &piece[std::mem::replace(&mut start, end)..end])
 }
 
 /// The token that two neighbours make.
@@ -222,6 +262,24 @@ mod tests {
             assert!(descending(w[0]) >= descending(w[1]), "{w:?}");
             assert_eq!(descending(w[0]) == descending(w[1]), w[0] == w[1], "{w:?}");
         }
+    }
+
+    #[test]
+    fn words_begin_with_marks() {
+        let all = |s, before: &[char]| words(s, before).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(all("a▁▁b▁", &[]), ["a", "▁▁b", "▁"]);
+        assert_eq!(all("a▁▁b▁", &['b']), ["a", "▁▁b▁"]);
+        assert_eq!(all("▁a", &[]), ["▁a"]);
+        let before = |texts: &[&str]| {
+            let mut v = Vocab::with_capacity(0, 0);
+            for (i, t) in texts.iter().enumerate() {
+                v.insert(i as u32, t.as_bytes(), Kind::Normal).unwrap();
+            }
+            before_marks(&v)
+        };
+        assert_eq!(before(&["▁", "▁a", "▁▁", "b"]), Some(vec![]));
+        assert_eq!(before(&["▁", "a▁b", ">▁<▁", "a▁"]), Some(vec!['<', '>', 'a']));
+        assert_eq!(before(&["▁a", "b"]), None);
     }
 
     #[test]

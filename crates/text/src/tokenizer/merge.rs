@@ -19,12 +19,23 @@ pub(crate) struct Symbol {
 pub(crate) const NO_ID: u32 = u32::MAX;
 const NONE: usize = usize::MAX;
 
+/// Two neighbours that may merge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Join {
+    rank: u32,
+    /// The left one.
+    at: usize,
+    id: u32,
+    /// Bytes of both, which tells whether they are still what they were.
+    len: usize,
+}
+
 /// Buffers that live from word to word.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub symbols: Vec<Symbol>,
-    /// (rank, position, merged id): the lowest rank first, then the leftmost.
-    queue: BinaryHeap<Reverse<(u32, usize, u32)>>,
+    /// The lowest rank first, then the leftmost.
+    queue: BinaryHeap<Reverse<Join>>,
     pub text: String,
 }
 
@@ -41,34 +52,27 @@ impl Scratch {
     /// they may be.
     pub fn merge(&mut self, pair: impl Fn(&Symbol, &Symbol) -> Option<(u32, u32)>) {
         let Self { symbols, queue, .. } = self;
+        let join = |symbols: &[Symbol], at: usize| {
+            let (left, right) = (&symbols[at], symbols.get(symbols[at].next)?);
+            let (rank, id) = pair(left, right)?;
+            Some(Reverse(Join { rank, at, id, len: left.len + right.len }))
+        };
         queue.clear();
-        let found = symbols
-            .windows(2)
-            .enumerate()
-            .filter_map(|(at, w)| pair(&w[0], &w[1]).map(|(rank, id)| Reverse((rank, at, id))));
-        queue.extend(found);
-        while let Some(Reverse((_, at, id))) = queue.pop() {
+        queue.extend((0..symbols.len()).filter_map(|at| join(symbols, at)));
+        while let Some(Reverse(Join { at, id, len, .. })) = queue.pop() {
             let left = symbols[at];
-            if left.len == 0 || left.next == NONE {
-                continue;
-            }
-            let right = symbols[left.next];
-            // The pair that was queued may have changed since.
-            if pair(&left, &right).is_none_or(|(_, now)| now != id) {
+            let Some(&right) = symbols.get(left.next) else { continue };
+            if left.len == 0 || left.len + right.len != len {
                 continue;
             }
             symbols[left.next].len = 0;
-            symbols[at] = Symbol { id, len: left.len + right.len, next: right.next, ..left };
-            if right.next != NONE {
-                symbols[right.next].prev = at;
-                if let Some((rank, id)) = pair(&symbols[at], &symbols[right.next]) {
-                    queue.push(Reverse((rank, at, id)));
-                }
+            symbols[at] = Symbol { id, len, next: right.next, ..left };
+            if let Some(next) = symbols.get_mut(right.next) {
+                next.prev = at;
             }
-            if left.prev != NONE
-                && let Some((rank, id)) = pair(&symbols[left.prev], &symbols[at])
-            {
-                queue.push(Reverse((rank, left.prev, id)));
+            queue.extend(join(symbols, at));
+            if left.prev != NONE {
+                queue.extend(join(symbols, left.prev));
             }
         }
         symbols.retain(|s| s.len > 0);

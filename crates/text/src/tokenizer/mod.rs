@@ -36,6 +36,7 @@ use decode::Decoder;
 use merge::Scratch;
 use normalize::{Normalizer, normalize};
 use pretokenize::{Pieces, PreTokenizer};
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use template::Template;
 use unigram::Unigram;
@@ -52,6 +53,8 @@ pub struct Tokenizer {
     model: Model,
     template: Template,
     decoder: Vec<Decoder>,
+    /// Whether added tokens are their texts whatever the decoder makes of such characters.
+    literal_added: bool,
     roles: Roles,
     pieces: OnceLock<PieceTable>,
 }
@@ -190,7 +193,7 @@ impl Tokenizer {
     }
 
     /// The text of a token as the vocabulary spells it, or none if there is no such token.
-    pub fn token(&self, id: u32) -> Option<std::borrow::Cow<'_, str>> {
+    pub fn token(&self, id: u32) -> Option<Cow<'_, str>> {
         self.vocab.contains(id).then(|| String::from_utf8_lossy(self.vocab.text(id)))
     }
 
@@ -262,14 +265,16 @@ impl Tokenizer {
     }
 
     /// The text of a token as the decoders read it: a normalized added token's is normalized.
-    fn spelling(&self, id: u32) -> std::borrow::Cow<'_, str> {
-        let normalized = match self.vocab.kind(id) {
-            Kind::Added | Kind::Control => self.normalized.spelling(id),
-            _ => None,
-        };
-        match normalized {
-            Some(text) => text.into(),
-            None => String::from_utf8_lossy(self.vocab.text(id)),
+    fn spelling(&self, id: u32) -> Cow<'_, str> {
+        let text = String::from_utf8_lossy(self.vocab.text(id));
+        if !matches!(self.vocab.kind(id), Kind::Added | Kind::Control) {
+            return text;
         }
+        if self.literal_added && matches!(self.decoder[..], [Decoder::ByteLevel]) {
+            let mut spelled = String::new();
+            bytes::encode_into(&text, &mut spelled);
+            return spelled.into();
+        }
+        self.normalized.spelling(id).map_or(text, Cow::Borrowed)
     }
 }

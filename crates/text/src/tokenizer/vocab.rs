@@ -55,36 +55,41 @@ impl Vocab {
         }
     }
 
-    /// Adds `text` as token `id`, leaving holes below it if need be. The later of two ids of one
-    /// text is the one that [`Self::find`] gives.
-    pub fn insert(&mut self, id: u32, text: &[u8], kind: Kind) -> Result<(), TokenizerError> {
+    /// Adds `text` as token `id`, leaving holes below it if need be. Returns the token that had
+    /// this text before, if any; from now on [`Self::find`] gives the new one.
+    pub fn insert(
+        &mut self,
+        id: u32,
+        text: &[u8],
+        kind: Kind,
+    ) -> Result<Option<u32>, TokenizerError> {
         let too_long = || TokenizerError::invalid("vocabulary", "token texts exceed 4 GiB");
         let start = u32::try_from(self.arena.len()).map_err(|_| too_long())?;
         let len = u32::try_from(text.len()).map_err(|_| too_long())?;
-        let i = id as usize;
-        if i >= self.spans.len() {
-            self.spans.resize(i + 1, ABSENT);
-            self.kinds.resize(i + 1, Kind::Unused);
-        }
-        if self.spans[i].start != u32::MAX {
+        self.leave_hole(id);
+        let span = &mut self.spans[id as usize];
+        if span.start != u32::MAX {
             let old = String::from_utf8_lossy(self.text(id)).into_owned();
             let new = String::from_utf8_lossy(text);
-            return Err(TokenizerError::invalid(
-                "vocabulary",
-                format!("id {id} is both {old:?} and {new:?}"),
-            ));
+            let problem = format!("id {id} is both {old:?} and {new:?}");
+            return Err(TokenizerError::invalid("vocabulary", problem));
         }
+        *span = Span { start, len };
         self.arena.extend_from_slice(text);
-        self.spans[i] = Span { start, len };
-        self.kinds[i] = kind;
+        self.kinds[id as usize] = kind;
         self.count += 1;
         self.longest = self.longest.max(text.len());
         if self.count * 4 > self.cells.len() * 3 {
             self.grow();
-        } else {
-            self.place(id);
         }
-        Ok(())
+        Ok(self.place(id).filter(|&other| other != id))
+    }
+
+    /// Numbers up to `id` without a token, unless there is one.
+    pub fn leave_hole(&mut self, id: u32) {
+        let len = self.spans.len().max(id as usize + 1);
+        self.spans.resize(len, ABSENT);
+        self.kinds.resize(len, Kind::Unused);
     }
 
     /// The id of a text.
@@ -145,16 +150,18 @@ impl Vocab {
         self.longest
     }
 
-    fn place(&mut self, id: u32) {
+    /// Enters `id` in the table. Returns the token that it displaces.
+    fn place(&mut self, id: u32) -> Option<u32> {
         let hash = hash_bytes(self.text(id));
         let tag = (hash >> 32) as u32;
         let mask = self.cells.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let cell = self.cells[at];
-            if cell.id == u32::MAX || (cell.tag == tag && self.text(cell.id) == self.text(id)) {
+            let free = cell.id == u32::MAX;
+            if free || (cell.tag == tag && self.text(cell.id) == self.text(id)) {
                 self.cells[at] = Cell { tag, id };
-                return;
+                return (!free).then_some(cell.id);
             }
             at = (at + 1) & mask;
         }
@@ -179,7 +186,7 @@ mod tests {
         let mut v = Vocab::with_capacity(0, 0);
         let texts: Vec<String> = (0..5000).map(|i| format!("t{}", i * 7919 % 5000)).collect();
         for (i, t) in texts.iter().enumerate() {
-            v.insert(i as u32 * 2, t.as_bytes(), Kind::Normal).unwrap();
+            assert_eq!(v.insert(i as u32 * 2, t.as_bytes(), Kind::Normal).unwrap(), None);
         }
         for (i, t) in texts.iter().enumerate() {
             assert_eq!(v.find(t.as_bytes()), Some(i as u32 * 2));
@@ -188,5 +195,7 @@ mod tests {
         assert_eq!(v.find(b"t5000"), None);
         assert_eq!((v.len(), v.contains(1), v.contains(2)), (9999, false, true));
         assert!(v.insert(4, b"again", Kind::Normal).is_err());
+        assert_eq!(v.insert(5, b"t0", Kind::Normal).unwrap(), Some(0));
+        assert_eq!(v.find(b"t0"), Some(5));
     }
 }

@@ -74,13 +74,13 @@ impl Converted {
         for t in added {
             types[id(t)] = if t["special"] == true { 3 } else { 4 };
         }
-        if model == "bert" {
-            for (t, kind) in all.iter_mut().zip(&types).filter(|(_, kind)| **kind == 1) {
-                let _ = kind;
-                t.1 = match t.1.strip_prefix("##") {
-                    Some(rest) => rest.to_owned(),
-                    None => format!("▁{}", t.1),
-                };
+        for (i, t) in all.iter_mut().enumerate() {
+            match (model, types[i]) {
+                ("bert", 1) if t.1.starts_with("##") => drop(t.1.drain(..2)),
+                ("bert", 1) => t.1.insert(0, '▁'),
+                ("llama", _) if t.1 == "<unk>" => types[i] = 2,
+                ("llama", 1) if t.1.starts_with("<0x") => types[i] = 6,
+                _ => {}
             }
         }
         let merge = |m: &Value| match m {
@@ -88,13 +88,24 @@ impl Converted {
             pair => format!("{} {}", pair[0].as_str().unwrap(), pair[1].as_str().unwrap()),
         };
         let merges = json["model"]["merges"].as_array();
+        let merges: Vec<String> = merges.map(|m| m.iter().map(merge).collect()).unwrap_or_default();
+        if model == "llama" {
+            // The order of the merges is that of the scores.
+            let mut ranks = std::collections::HashMap::new();
+            for (rank, m) in merges.iter().enumerate() {
+                ranks.entry(m.replace(' ', "")).or_insert(rank);
+            }
+            for t in &mut all {
+                t.2 = ranks.get(&t.1).map_or(0.0, |rank| -(*rank as f32));
+            }
+        }
         Self {
             model,
             pre,
             types,
             scores: all.iter().map(|t| t.2).collect(),
             tokens: all.into_iter().map(|t| t.1).collect(),
-            merges: merges.map(|m| m.iter().map(merge).collect()).unwrap_or_default(),
+            merges,
         }
     }
 
@@ -102,6 +113,7 @@ impl Converted {
     pub fn tokenizer(&self, roles: Roles) -> Tokenizer {
         let mut v = GgufVocab::new(self.model, self.tokens.iter().map(String::as_bytes));
         v.pre = Some(self.pre);
+        v.remove_extra_whitespaces = Some(true);
         v.token_types = self.types.clone();
         v.scores = self.scores.clone();
         v.merges = Box::new(self.merges.iter().map(String::as_bytes));

@@ -59,6 +59,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         model,
         template,
         decoder,
+        literal_added: false,
         roles,
         pieces: std::sync::OnceLock::new(),
     })
@@ -96,10 +97,10 @@ fn vocabulary(raw: &RawModel, file_size: usize) -> Result<Vocab, TokenizerError>
         };
         let text = &raw.vocab.text[range.clone()];
         check_id(id, text, file_size, "model.vocab")?;
-        if matches!(number, Number::Id(_)) && vocab.find(text.as_bytes()).is_some() {
+        let other = vocab.insert(id, text.as_bytes(), Kind::Normal)?;
+        if matches!(number, Number::Id(_)) && other.is_some() {
             return Err(TokenizerError::invalid("model.vocab", format!("{text:?} occurs twice")));
         }
-        vocab.insert(id, text.as_bytes(), Kind::Normal)?;
     }
     Ok(vocab)
 }
@@ -175,13 +176,16 @@ fn bpe(n: &Node<'_>, raw: &RawModel, vocab: &Vocab) -> Result<Bpe, TokenizerErro
         return Err(TokenizerError::unsupported(&prefix.path, prefix.str()?, "none"));
     }
     let fallback = n.get("byte_fallback").bool_or(false)?;
+    let suffix = n.get("end_of_word_suffix").str_or_empty()?;
+    let model = Bpe::new(Ranks::Merges(merges(raw, vocab)?), vocab);
     Ok(Bpe {
         fallback: fallback.then(|| Box::new(ByteTokens::find(vocab))),
         unk: optional_token(&n.get("unk_token"), vocab)?,
         fuse_unk: n.get("fuse_unk").bool_or(false)?,
         ignore_merges: n.get("ignore_merges").bool_or(false)?,
-        suffix: n.get("end_of_word_suffix").str_or_empty()?.to_owned(),
-        ..Bpe::new(Ranks::Merges(merges(raw, vocab)?), vocab)
+        suffix: suffix.to_owned(),
+        before_marks: model.before_marks.filter(|_| suffix.is_empty()),
+        ..model
     })
 }
 
