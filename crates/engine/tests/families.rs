@@ -4,9 +4,11 @@ mod rig;
 use rig::{Memory, goldens};
 use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
+use rinfer_engine::cpu::Cpu;
 use rinfer_engine::families::{FAMILIES, find};
 use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
 use rinfer_engine::weights::{Checkpoint, needs};
+use rinfer_kernels::Kernels;
 use rinfer_testkit::Golden;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -198,6 +200,23 @@ fn wrong_tensors() {
         "fine",
     );
     check(|w| drop(w.0.remove("lm_head.weight")), "fine");
+}
+
+/// Integers are no weights, be it in a matrix or a vector.
+#[test]
+fn wrong_types() {
+    for (name, canonical) in
+        [("lm_head.weight", "output.weight"), ("model.norm.weight", "output_norm.weight")]
+    {
+        let g = golden("llama3");
+        let mut weights = Memory(g.weights);
+        weights.0.get_mut(name).unwrap().dtype = "I32".into();
+        let model = open(&g.config, &weights).unwrap();
+        let cpu = Cpu::new(1, Kernels::best());
+        let error = cpu.executor(&model.spec, &model, &rig::LIMITS).err().unwrap();
+        let expect = format!("tensor '{canonical}': type I32 stores no weights");
+        assert_eq!(error.to_string(), expect);
+    }
 }
 
 /// G17: a checkpoint without a head uses the embedding, whatever its config says.

@@ -23,6 +23,7 @@ impl Weights for Memory {
             "F32" => DType::F32,
             "F16" => DType::F16,
             "BF16" => DType::Bf16,
+            "I32" => DType::I32,
             other => panic!("{name} is {other}"),
         };
         let (shape, bytes) = (&entry.shape[..], &entry.bytes[..]);
