@@ -321,6 +321,21 @@ fn a_closed_pipe_is_no_failure() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
+/// The library's examples, where this build made them.
+#[test]
+fn examples() {
+    let folder = Path::new(env!("CARGO_BIN_EXE_rinfer")).parent().unwrap().join("examples");
+    for name in ["chat", "batch"] {
+        let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+        if !program.exists() {
+            println!("{} is not built: it did not run", program.display());
+            continue;
+        }
+        let output = Command::new(program).arg(tiny(&format!("example_{name}"))).output().unwrap();
+        assert!(output.status.success() && !output.stdout.is_empty(), "{name}: {output:?}");
+    }
+}
+
 #[test]
 fn a_real_model() {
     let Some(path) = shared::model("smollm2-135m-instruct-q4_1.gguf") else { return };

@@ -79,7 +79,7 @@ impl Chat<'_> {
     fn read(&self) -> anyhow::Result<Option<String>> {
         let mut text = String::new();
         loop {
-            self.interrupt.hints("Ctrl-D or /quit leaves; Ctrl-C once more ends the program");
+            self.interrupt.hints("Ctrl-D or /quit leaves; Ctrl-C once more ends the program\n> ");
             if self.terminal {
                 eprint!("{}", if text.is_empty() { "> " } else { "… " });
                 std::io::stderr().flush()?;

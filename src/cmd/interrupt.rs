@@ -11,7 +11,7 @@ enum Action {
     Exit,
     /// Cancels the answer; once more ends the program.
     Cancel(Cancel),
-    /// Says how to leave; once more ends the program.
+    /// Says this; once more ends the program.
     Hint(&'static str),
 }
 
@@ -23,7 +23,7 @@ impl Interrupt {
         ctrlc::set_handler(move || match handler.replace(Action::Exit) {
             Action::Exit => std::process::exit(130),
             Action::Cancel(cancel) => cancel.cancel(),
-            Action::Hint(text) => eprintln!("\n{text}"),
+            Action::Hint(text) => eprint!("\n{text}"),
         })?;
         Ok(interrupt)
     }
