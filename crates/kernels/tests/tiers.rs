@@ -55,6 +55,14 @@ fn same(got: &[f32], want: &[f32], what: impl std::fmt::Display) {
     assert!(bits(got) == bits(want), "{what}");
 }
 
+/// Emulated runs name the tier that they are for, so that they can't pass without it.
+#[test]
+fn the_expected_tier_is_best() {
+    if let Ok(name) = std::env::var("RINFER_EXPECT_TIER") {
+        assert_eq!(Kernels::best().name, name);
+    }
+}
+
 const BATCHES: [usize; 7] = [1, 2, 3, 7, 8, 9, 33];
 
 /// One shape, on every tier, in batches and row by row.
