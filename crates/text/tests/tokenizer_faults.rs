@@ -125,7 +125,7 @@ fn t8_odd_characters_and_tokens_that_are_no_text() {
     let t = Tokenizer::from_gguf(v).unwrap();
     assert_eq!(t.encode("abx", Special::Parse), [3]);
     assert_eq!(t.decode(&[1, 3, 99], false), "\u{FFFD}ab");
-    assert_eq!(t.bytes(99), b"");
+    assert_eq!((t.bytes(1), t.bytes(99)), (half, &b""[..]));
 }
 
 #[test]
@@ -216,6 +216,15 @@ fn t12_half_characters_keep_their_bytes() {
 }
 
 #[test]
+fn roles_make_control_tokens_of_added_tokens_only() {
+    let t = from(&with_added(golden("bpe_gpt2"), "<pad>", false));
+    let (pad, word) = (t.id_of("<pad>"), t.id_of("!"));
+    let t = t.with_roles(Roles { pad, mask: word, ..Roles::default() });
+    assert!(t.is_control(pad.unwrap()) && !t.is_control(word.unwrap()));
+    assert_eq!(t.encode("!", Special::Plain), [word.unwrap()]);
+}
+
+#[test]
 fn t14_stops_that_are_one_control_token() {
     let t = from(&golden("bpe_qwen2"));
     let id = t.id_of("<|im_end|>").unwrap();
@@ -248,6 +257,23 @@ fn what_is_not_implemented_is_named_with_its_place() {
         ("/pre_tokenizer", json!({"type": "Metaspace", "replacement": "ab"}), "one character"),
         ("/decoder", json!({"type": "CTC"}), "decoder.type: \"CTC\""),
         ("/post_processor", json!({"type": "Odd"}), "post_processor.type: \"Odd\""),
+        (
+            "/post_processor",
+            json!({"type": "BertProcessing", "cls": ["x", 9], "sep": ["y", 99_999]}),
+            "post_processor: the token with id 99999",
+        ),
+        (
+            "/normalizer",
+            json!({"type": "Sequence", "normalizers": vec![
+            json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}); 40]}),
+            "normalizer: its steps may make a text more than 4096 times longer",
+        ),
+        (
+            "/pre_tokenizer",
+            json!({"type": "Sequence", "pretokenizers": vec![json!({"type": "Split",
+            "pattern": {"Regex": "(?:\\p{L}{40}|x){20}"}, "behavior": "Isolated"}); 40]}),
+            "limit",
+        ),
         ("/model/type", json!("Odd"), "model.type: \"Odd\""),
         ("/model/dropout", json!(0.1), "model.dropout: dropout"),
         ("/model/unk_token", json!("none"), "model.unk_token: \"none\" is not in the vocabulary"),

@@ -8,6 +8,9 @@ pub(crate) struct Charsmap {
     replacements: String,
 }
 
+/// Far above any rule of Unicode's, so that no short text becomes a huge one.
+const LONGEST: usize = 256;
+
 impl Charsmap {
     /// Reads `u32` size of the trie, the trie, the replacements; all little endian.
     pub fn new(blob: &[u8], path: &str) -> Result<Self, TokenizerError> {
@@ -23,6 +26,9 @@ impl Charsmap {
         let units = trie.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
         let replacements = String::from_utf8(replacements.to_vec())
             .map_err(|_| bad("the charsmap's replacements are not UTF-8"))?;
+        if replacements.split('\0').any(|r| r.len() > LONGEST) {
+            return Err(bad("the charsmap has a replacement of more than 256 bytes"));
+        }
         Ok(Self { units, replacements })
     }
 

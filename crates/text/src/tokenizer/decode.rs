@@ -29,6 +29,16 @@ pub(crate) enum Decoder {
     Spaced,
 }
 
+impl Decoder {
+    /// How many times longer a text may get, at most.
+    pub fn growth(&self) -> usize {
+        match self {
+            Self::Replace(_, with) => with.len().max(1),
+            _ => 1,
+        }
+    }
+}
+
 /// The text of all tokens, as Hugging Face's decoders make it.
 pub(crate) fn decode(steps: &[Decoder], tokens: Vec<String>) -> String {
     steps.iter().fold(tokens, |tokens, step| step.apply(tokens)).concat()
@@ -149,14 +159,10 @@ fn byte_fallback(tokens: Vec<String>) -> Vec<String> {
 
 /// Takes up to `start` and `stop` characters `content` from the ends.
 fn strip(token: &str, content: char, start: usize, stop: usize) -> &str {
-    let mut text = token;
-    for _ in 0..start {
-        text = text.strip_prefix(content).unwrap_or(text);
-    }
-    for _ in 0..stop {
-        text = text.strip_suffix(content).unwrap_or(text);
-    }
-    text
+    let front = token.chars().take(start).take_while(|&c| c == content).count();
+    let text = &token[front * content.len_utf8()..];
+    let back = text.chars().rev().take(stop).take_while(|&c| c == content).count();
+    &text[..text.len() - back * content.len_utf8()]
 }
 
 /// Undoes the spaces that tokenizing English put in.

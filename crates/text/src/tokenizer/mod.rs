@@ -158,7 +158,11 @@ impl Tokenizer {
     /// WordPiece before a word, is dropped there and only there. The pieces of some ids joined are
     /// [`Self::decode`] of them, but for bytes that are not UTF-8.
     pub fn piece(&self, id: u32, first: bool) -> Vec<u8> {
-        decode::piece(&self.decoder, &self.spelling(id), first)
+        match std::str::from_utf8(self.vocab.text(id)) {
+            Ok(_) => decode::piece(&self.decoder, &self.spelling(id), first),
+            // A token that is no text is its own bytes.
+            Err(_) => self.vocab.text(id).to_vec(),
+        }
     }
 
     /// The bytes that `id` stands for inside a text, whatever the scheme; a control token's are
@@ -213,12 +217,15 @@ impl Tokenizer {
         ends::all(&self.vocab, &self.roles)
     }
 
-    /// The same tokenizer with other tasks, for what `tokenizer_config.json` says. These tokens
-    /// become control tokens.
+    /// The same tokenizer with other tasks, for what `tokenizer_config.json` says. Added tokens
+    /// among them become control tokens; a word of the model's, such as a `!` to pad with, stays
+    /// text.
     #[must_use]
     pub fn with_roles(mut self, roles: Roles) -> Self {
         for id in roles.all().into_iter().flatten() {
-            self.vocab.set_kind(id, Kind::Control);
+            if self.vocab.kind(id) == Kind::Added {
+                self.vocab.set_kind(id, Kind::Control);
+            }
         }
         self.roles = roles;
         self

@@ -55,6 +55,16 @@ pub(crate) fn normalize<'t>(steps: &[Normalizer], text: &'t str) -> Normalized<'
 }
 
 impl Normalizer {
+    /// How many times longer a text may get, at most, when the step is taken once more.
+    pub fn growth(&self) -> usize {
+        match self {
+            Self::Replace(_, with) => with.len().max(1),
+            Self::Prepend(prefix) => prefix.len() / 64 + 1,
+            Self::ByteLevel => 2,
+            _ => 1,
+        }
+    }
+
     fn apply(&self, n: &mut Normalized<'_>) {
         match self {
             Self::Nfc if unicode_normalization::is_nfc(&n.text) => {}

@@ -14,9 +14,12 @@ pub(crate) enum Pattern {
 }
 
 impl Pattern {
-    /// Compiles the regular expression `pattern`, which stands at `path`.
-    pub fn regex(pattern: &str, path: &str) -> Result<Self, TokenizerError> {
-        Regex::new(pattern, path).map(|r| Self::Regex(Box::new(r)))
+    /// Compiles the regular expression `pattern`, which stands at `path`, in at most `room` bytes.
+    /// Returns what it takes too.
+    pub fn regex(pattern: &str, path: &str, room: usize) -> Result<(Self, usize), TokenizerError> {
+        let regex = Regex::new(pattern, path, room)?;
+        let size = regex.dfa.get_nfa().memory_usage();
+        Ok((Self::Regex(Box::new(regex)), size))
     }
 
     /// Calls `found(start, end)` for every match in `text`, left to right.
@@ -65,7 +68,7 @@ const POSSESSIVE: [(&str, &str); 5] = [
 ];
 
 impl Regex {
-    fn new(pattern: &str, path: &str) -> Result<Self, TokenizerError> {
+    fn new(pattern: &str, path: &str, room: usize) -> Result<Self, TokenizerError> {
         let refuse = |problem: String| TokenizerError::Pattern {
             path: path.to_owned(),
             pattern: pattern.to_owned(),
@@ -90,7 +93,7 @@ impl Regex {
         let dfa = DFA::builder()
             .configure(config)
             .syntax(syntax::Config::new())
-            .thompson(thompson::Config::new().nfa_size_limit(Some(NFA_BYTES)))
+            .thompson(thompson::Config::new().nfa_size_limit(Some(room)))
             .build_many(&parts)
             .map_err(|e| refuse(cause(&e)))?;
         if dfa.get_nfa().has_empty() {
@@ -133,7 +136,8 @@ impl Regex {
 }
 
 const CACHE_BYTES: usize = 8 << 20;
-const NFA_BYTES: usize = 8 << 20;
+/// Bytes for all patterns of one tokenizer: real ones take up to about one megabyte.
+pub(crate) const ROOM: usize = 16 << 20;
 
 /// `pattern` without its last alternatives `\s+(?!\S)` and `\s+`, and, if the first of them was
 /// there, whether the second was.
@@ -200,7 +204,7 @@ mod tests {
 
     fn pieces(pattern: &str, text: &str) -> Vec<String> {
         let mut v = vec![];
-        let r = Regex::new(pattern, "here").unwrap();
+        let r = Regex::new(pattern, "here", ROOM).unwrap();
         r.for_each(text, |a, b| v.push(text[a..b].to_owned()));
         v
     }
@@ -228,7 +232,7 @@ mod tests {
             (r"(?:\p{L}{1000}){1000}", "limit"),
         ];
         for (pattern, why) in cases {
-            let e = Regex::new(pattern, "pre_tokenizer.pattern").err().unwrap().to_string();
+            let e = Regex::new(pattern, "pre_tokenizer.pattern", ROOM).err().unwrap().to_string();
             assert!(e.contains(why) && e.contains("pre_tokenizer.pattern"), "{pattern}: {e}");
         }
         assert!(!has_possessive(r"[a+]+\+a?|a*b{2}"));

@@ -23,6 +23,17 @@ pub(crate) enum PreTokenizer {
     FixedLength(usize),
 }
 
+impl PreTokenizer {
+    /// How many times longer a text may get, at most.
+    pub fn growth(&self) -> usize {
+        match self {
+            Self::ByteLevel => 2,
+            Self::Metaspace { replacement, .. } => replacement.len_utf8(),
+            _ => 1,
+        }
+    }
+}
+
 /// What becomes of the matches of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behavior {

@@ -38,6 +38,15 @@ impl Template {
         (ids, types)
     }
 
+    /// All tokens that it may add.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        let slots = self.single.iter().chain(&self.pair);
+        slots.flat_map(|slot| match slot {
+            Slot::Tokens(ids, _) => ids.clone(),
+            _ => vec![],
+        })
+    }
+
     /// The token before the first sequence, if exactly one stands there.
     pub fn begin(&self) -> Option<u32> {
         match self.single.as_slice() {

@@ -200,8 +200,9 @@ fn vocabulary(g: &mut GgufVocab<'_>) -> Result<Vocab, TokenizerError> {
     };
     sized("tokenizer.ggml.scores", g.scores.len())?;
     sized("tokenizer.ggml.token_type", g.token_types.len())?;
-    // Files exist that list these as plain text.
-    for id in g.roles.all().into_iter().flatten().chain(ends::named(&vocab)) {
+    // Files exist that list these as plain text. What pads may be: some models pad with a `!`.
+    let steering = Roles { pad: None, ..g.roles };
+    for id in steering.all().into_iter().flatten().chain(ends::named(&vocab)) {
         vocab.set_kind(id, Kind::Control);
     }
     Ok(vocab)

@@ -4,7 +4,7 @@ use crate::tokenizer::bpe::{Bpe, ByteTokens, Merges, Ranks};
 use crate::tokenizer::charsmap::Charsmap;
 use crate::tokenizer::decode::Decoder;
 use crate::tokenizer::normalize::Normalizer;
-use crate::tokenizer::pattern::Pattern;
+use crate::tokenizer::pattern::{Pattern, ROOM};
 use crate::tokenizer::patterns::Named;
 use crate::tokenizer::prefix::PrefixIndex;
 use crate::tokenizer::pretokenize::{Behavior, PreTokenizer};
@@ -25,7 +25,7 @@ pub fn bpe(g: GgufVocab<'_>, named: Named, vocab: &Vocab) -> Result<Parts, Token
     let mut pre_tokenizer = vec![];
     for pattern in named.patterns {
         pre_tokenizer.push(PreTokenizer::Split {
-            pattern: Pattern::regex(pattern, "tokenizer.ggml.pre")?,
+            pattern: Pattern::regex(pattern, "tokenizer.ggml.pre", ROOM)?.0,
             behavior: Behavior::Isolated,
             invert: false,
         });

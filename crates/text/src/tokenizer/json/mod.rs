@@ -9,13 +9,17 @@ use self::node::Node;
 use super::added::{AddedToken, Matcher};
 use super::bpe::{Bpe, ByteTokens, Merges, Ranks};
 use super::decode::Decoder;
+use super::normalize::Normalizer;
+use super::pattern::ROOM;
 use super::prefix::PrefixIndex;
+use super::pretokenize::PreTokenizer;
 use super::unigram::Unigram;
 use super::vocab::{Kind, Vocab};
 use super::wordpiece::WordPiece;
 use super::{Model, Roles, Tokenizer, TokenizerError};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,9 +29,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
     let (mut raw, rest) = json.deserialize_map(File)?;
     json.end()?;
     let rest = Value::Object(rest);
-    let field = |key: &str| Node::new(rest.get(key).unwrap_or(&Value::Null), key);
+    let room = Cell::new(ROOM);
+    let field = |key: &str| Node::new(rest.get(key).unwrap_or(&Value::Null), key, &room);
     let fields = Value::Object(std::mem::take(&mut raw.fields));
-    let config = Node::new(&fields, "model");
+    let config = Node::new(&fields, "model", &room);
 
     let mut normalizer = vec![];
     stages::normalizer(&field("normalizer"), &mut normalizer)?;
@@ -39,9 +44,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
     if decoder.is_empty() {
         decoder.push(Decoder::Spaced);
     }
+    let grown = normalizer.iter().map(Normalizer::growth);
+    check_growth("normalizer", grown.chain(pre_tokenizer.iter().map(PreTokenizer::growth)))?;
+    check_growth("decoder", decoder.iter().map(Decoder::growth))?;
 
     let mut vocab = vocabulary(&raw, bytes.len())?;
     let added = added_tokens(&field("added_tokens"), &mut vocab, bytes.len())?;
+    if let Some(id) = template.ids().find(|&id| !vocab.contains(id)) {
+        let problem = format!("the token with id {id} is not in the vocabulary");
+        return Err(TokenizerError::invalid("post_processor", problem));
+    }
     let model = build_model(&config, &raw, &vocab)?;
     let unk = match &model {
         Model::Bpe(m) => m.unk,
@@ -63,6 +75,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         roles,
         pieces: std::sync::OnceLock::new(),
     })
+}
+
+/// A few steps that each lengthen a text would make a huge one of a short one.
+fn check_growth(path: &str, mut steps: impl Iterator<Item = usize>) -> Result<(), TokenizerError> {
+    const MOST: usize = 4096;
+    let grown =
+        steps.try_fold(1usize, |grown, step| grown.checked_mul(step).filter(|g| *g <= MOST));
+    match grown {
+        Some(_) => Ok(()),
+        None => {
+            let problem = format!("its steps may make a text more than {MOST} times longer");
+            Err(TokenizerError::invalid(path, problem))
+        }
+    }
 }
 
 /// The top level: the model and everything else.

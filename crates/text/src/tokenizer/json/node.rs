@@ -1,16 +1,27 @@
 //! A JSON value that knows where it stands, so that errors can say so.
 use crate::tokenizer::TokenizerError;
+use crate::tokenizer::pattern::Pattern;
 use serde_json::Value;
+use std::cell::Cell;
 
 #[derive(Clone)]
 pub(super) struct Node<'a> {
     pub value: &'a Value,
     pub path: String,
+    /// Bytes that the file's compiled patterns may still take.
+    room: &'a Cell<usize>,
 }
 
 impl<'a> Node<'a> {
-    pub fn new(value: &'a Value, path: impl Into<String>) -> Self {
-        Self { value, path: path.into() }
+    pub fn new(value: &'a Value, path: impl Into<String>, room: &'a Cell<usize>) -> Self {
+        Self { value, path: path.into(), room }
+    }
+
+    /// Compiles `pattern`.
+    pub fn regex(&self, pattern: &str) -> Result<Pattern, TokenizerError> {
+        let (regex, size) = Pattern::regex(pattern, &self.path, self.room.get())?;
+        self.room.set(self.room.get().saturating_sub(size));
+        Ok(regex)
     }
 
     pub fn wrong(&self, problem: impl Into<String>) -> TokenizerError {
@@ -20,14 +31,14 @@ impl<'a> Node<'a> {
     /// The field `key`, null if it is missing.
     pub fn get(&self, key: &str) -> Node<'a> {
         let value = self.value.get(key).unwrap_or(&Value::Null);
-        Node { value, path: format!("{}.{key}", self.path) }
+        Node::new(value, format!("{}.{key}", self.path), self.room)
     }
 
     /// The elements of an array.
     pub fn items(&self) -> Result<Vec<Node<'a>>, TokenizerError> {
         let items = self.value.as_array().ok_or_else(|| self.wrong("expected an array"))?;
-        let named = items.iter().enumerate();
-        Ok(named.map(|(i, v)| Node::new(v, format!("{}[{i}]", self.path))).collect())
+        let named = |(i, v)| Node::new(v, format!("{}[{i}]", self.path), self.room);
+        Ok(items.iter().enumerate().map(named).collect())
     }
 
     pub fn str(&self) -> Result<&'a str, TokenizerError> {

@@ -64,16 +64,22 @@ fn named_id(n: &Node<'_>) -> Result<u32, TokenizerError> {
 
 fn slots(n: &Node<'_>, key: &str) -> Result<Vec<Slot>, TokenizerError> {
     let tokens = n.get("special_tokens");
-    let mut out = vec![];
+    let mut out: Vec<Slot> = vec![];
     for item in n.get(key).items()? {
         let (sequence, token) = (item.get("Sequence"), item.get("SpecialToken"));
         if !sequence.value.is_null() {
             let kind = sequence.get("type_id").id()?;
-            out.push(match sequence.get("id").str()? {
+            let slot = match sequence.get("id").str()? {
                 "A" => Slot::First(kind),
                 "B" => Slot::Second(kind),
                 _ => return Err(sequence.get("id").wrong("expected A or B")),
-            });
+            };
+            let same =
+                |other: &Slot| std::mem::discriminant(other) == std::mem::discriminant(&slot);
+            if out.iter().any(same) {
+                return Err(sequence.wrong("the sequence occurs twice"));
+            }
+            out.push(slot);
         } else {
             let name = token.get("id").str()?;
             let ids = tokens.get(name).get("ids").items()?;

@@ -79,7 +79,7 @@ pub(super) fn pre_tokenizer(
                 out.push(PreTokenizer::PrefixSpace);
             }
             if n.get("use_regex").bool_or(true)? {
-                out.push(split(Pattern::regex(GPT2, &n.path)?, Behavior::Isolated));
+                out.push(split(n.regex(GPT2)?, Behavior::Isolated));
             }
             out.push(PreTokenizer::ByteLevel);
         }
@@ -91,7 +91,7 @@ pub(super) fn pre_tokenizer(
         "Metaspace" => out.push(metaspace(n)?),
         "BertPreTokenizer" | "WhitespaceSplit" | "Digits" | "Punctuation" => by_class(n, out)?,
         "Whitespace" => out.push(PreTokenizer::Split {
-            pattern: Pattern::regex(r"\w+|[^\w\s]+", &n.path)?,
+            pattern: n.regex(r"\w+|[^\w\s]+")?,
             behavior: Behavior::Removed,
             invert: true,
         }),
@@ -180,7 +180,7 @@ fn behavior(n: &Node<'_>) -> Result<Behavior, TokenizerError> {
 pub(super) fn pattern(n: &Node<'_>) -> Result<Pattern, TokenizerError> {
     let (text, regex) = (n.get("String"), n.get("Regex"));
     if !regex.value.is_null() {
-        return Pattern::regex(regex.str()?, &regex.path);
+        return regex.regex(regex.str()?);
     }
     match text.str()? {
         "" => Err(text.wrong("an empty pattern")),
