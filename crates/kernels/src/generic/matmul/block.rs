@@ -21,6 +21,8 @@ macro_rules! block_layouts {
 block_layouts!(w8 W8, w8f W8F, w4 W4, w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
+    const FIT: usize = 1;
+
     #[inline(always)]
     unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
         let layout = const { Layout::ALL[LAYOUT] };
@@ -31,6 +33,7 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
         unsafe {
             let mut y = [[S::splat(0.0); V]; R];
             for b in 0..x.blocks() {
+                w.head_ahead::<S>(layout.head() * b, layout.head(), 64 * bits);
                 let mut acc = [[S::splat_i(0); V]; R];
                 if offset != 0 {
                     let bias = S::splat_i(twice(-offset));

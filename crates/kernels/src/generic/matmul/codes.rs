@@ -28,6 +28,7 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
         let length = if scales.is_some() { run::<S>(bits).min(4) } else { run::<S>(bits) };
+        w.codes_ahead::<S>(at, bits);
         let zero = S::open(S::splat_i(0));
         let mut sums = [[zero; V]; R];
         each_group!(G => {

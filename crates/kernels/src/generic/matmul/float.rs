@@ -16,6 +16,9 @@ macro_rules! float_layouts {
             unsafe { panels::<S, $layout>(t, p) }
         }
         impl Kernel for $layout {
+            // No integer sums beside those of floats.
+            const FIT: usize = 2;
+
             #[inline(always)]
             unsafe fn tile<S: Isa, const R: usize, const V: usize>(
                 w: Panel,
@@ -26,10 +29,16 @@ macro_rules! float_layouts {
                 unsafe {
                     let mut y = [[S::splat(0.0); V]; R];
                     for k in 0..x.cols() {
+                        w.codes_ahead::<S>(16 * $bytes * k, 1);
+                        let mut weights = [S::splat(0.0); V];
                         for v in 0..V {
-                            let codes = S::$load(w.codes::<S, $bytes>(16 * $bytes * k, v).cast());
-                            for r in 0..R {
-                                y[r][v] = S::fma(codes, S::splat(x.f32(r, k)), y[r][v]);
+                            let at = w.codes::<S, $bytes>(16 * $bytes * k, v);
+                            weights[v] = S::$load(at.cast());
+                        }
+                        for r in 0..R {
+                            let x = S::splat(x.f32(r, k));
+                            for v in 0..V {
+                                y[r][v] = S::fma(weights[v], x, y[r][v]);
                             }
                         }
                     }

@@ -21,6 +21,8 @@ macro_rules! superblock_layouts {
 superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K);
 
 impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
+    const FIT: usize = 1;
+
     #[inline(always)]
     unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
         let layout = const { Layout::ALL[LAYOUT] };
@@ -60,6 +62,7 @@ impl<S: Isa, const V: usize> Head<S, V> {
         let at = layout.head() * superblock;
         // SAFETY: the superblock's head.
         unsafe {
+            w.head_ahead::<S>(at, layout.head(), 512 * layout.bits());
             let (mut d, mut minus_m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
                 d[v] = S::load_f16(w.head::<S, 2>(at, v).cast());

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 /// A layout's inner loop.
 pub(super) trait Kernel {
+    /// Sums that fit in registers, as multiples of [`Isa::TILE`].
+    const FIT: usize;
     /// Writes the sums of `R` rows by `V` vectors over all inputs, from a row's `lane` on.
     ///
     /// # Safety
@@ -14,6 +16,12 @@ pub(super) trait Kernel {
     /// tile's first row, in the form that the layout reads, with as many inputs.
     unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, y: &mut Sums);
 }
+
+/// Bytes of codes that memory is asked for ahead of their use: the CPU's own prefetch ends at each
+/// page of 4096.
+const AHEAD: usize = 4096;
+/// Bytes to a cache line.
+const LINE: usize = 64;
 
 /// A panel's bytes, seen from lane `lane` on.
 #[derive(Clone, Copy)]
@@ -35,6 +43,23 @@ impl Panel {
     pub unsafe fn codes<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
         // SAFETY: within the codes, by the caller's promise.
         unsafe { self.codes.add(offset + N * (self.lane + v * S::LANES)) }
+    }
+    /// Asks for `lines` lines of codes that will be read after those at `offset`.
+    #[inline(always)]
+    pub unsafe fn codes_ahead<S: Isa>(self, offset: usize, lines: usize) {
+        for i in 0..lines {
+            // SAFETY: a prefetch may point anywhere.
+            unsafe { S::prefetch(self.codes.wrapping_add(offset + AHEAD + LINE * i)) };
+        }
+    }
+    /// As `codes_ahead` for the scales at `offset`, `bytes` of which go with `codes` bytes of codes.
+    #[inline(always)]
+    pub unsafe fn head_ahead<S: Isa>(self, offset: usize, bytes: usize, codes: usize) {
+        for i in 0..bytes.div_ceil(LINE) {
+            let ahead = AHEAD * bytes / codes + LINE * i;
+            // SAFETY: a prefetch may point anywhere.
+            unsafe { S::prefetch(self.heads.wrapping_add(offset + ahead)) };
+        }
     }
     /// The tile's first lane.
     #[inline(always)]
@@ -157,7 +182,7 @@ pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range
 unsafe fn rows_of<S: Isa, K: Kernel, const R: usize>(t: &MatmulTask<'_>, p: usize, row: usize) {
     // SAFETY: passed on.
     unsafe {
-        match const { vectors::<S>(R) } {
+        match const { vectors::<S, K>(R) } {
             4 => vectors_of::<S, K, R, 4>(t, p, row),
             2 => vectors_of::<S, K, R, 2>(t, p, row),
             _ => vectors_of::<S, K, R, 1>(t, p, row),
@@ -166,8 +191,8 @@ unsafe fn rows_of<S: Isa, K: Kernel, const R: usize>(t: &MatmulTask<'_>, p: usiz
 }
 
 /// Vectors to a tile of `rows` rows.
-const fn vectors<S: Isa>(rows: usize) -> usize {
-    let (fit, panel) = (S::TILE / rows, PANEL / S::LANES);
+const fn vectors<S: Isa, K: Kernel>(rows: usize) -> usize {
+    let (fit, panel) = (K::FIT * S::TILE / rows, PANEL / S::LANES);
     if fit < panel { fit } else { panel }
 }
 
