@@ -307,7 +307,7 @@ fn gguf_contradictions_are_named() {
         (|v| (v.model, v.pre) = ("gpt2", Some("odd")), "tokenizer.ggml.pre: \"odd\""),
         (|v| v.scores.truncate(9), "tokenizer.ggml.scores: it has 9 elements for 261 tokens"),
         (|v| v.token_types.truncate(9), "tokenizer.ggml.token_type"),
-        (|v| v.roles.eos = Some(999), "id 999"),
+        (|v| v.roles.eos = Some(999), "it is 999, and the vocabulary has 261"),
         (
             |v| v.tokens = Box::new([&b"a"[..], b"a"].into_iter()),
             "tokenizer.ggml.tokens[1]: \"a\" is token 0",
@@ -323,6 +323,10 @@ fn gguf_contradictions_are_named() {
         let e = Tokenizer::from_gguf(v).err().unwrap().to_string();
         assert!(e.contains(message), "{e}");
     }
+    // A padding token that was never added is common, and harmless.
+    let mut v = spm_gguf(&[("a", 0.0, 1)]);
+    v.roles.pad = Some(9999);
+    assert_eq!(Tokenizer::from_gguf(v).unwrap().roles().pad, None);
 }
 
 #[test]

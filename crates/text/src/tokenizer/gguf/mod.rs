@@ -73,14 +73,12 @@ impl<'a> GgufVocab<'a> {
 }
 
 pub(super) fn build(mut g: GgufVocab<'_>) -> Result<Tokenizer, TokenizerError> {
-    default_roles(&mut g);
-    let vocab = vocabulary(&mut g)?;
-    for id in g.roles.all().into_iter().flatten() {
-        if !vocab.contains(id) {
-            let problem =
-                format!("a special token has id {id}, the vocabulary {} tokens", vocab.len());
-            return Err(TokenizerError::invalid("tokenizer.ggml.*_token_id", problem));
-        }
+    let mut vocab = vocabulary(&mut g)?;
+    g.roles = roles(&g, &vocab)?;
+    // Files exist that list these as plain text. What pads may be: some models pad with a `!`.
+    let steering = Roles { pad: None, ..g.roles };
+    for id in steering.all().into_iter().flatten().chain(ends::named(&vocab)) {
+        vocab.set_kind(id, Kind::Control);
     }
     let named = match g.model {
         "gpt2" => Some(named(g.pre.unwrap_or("default"))?),
@@ -133,31 +131,40 @@ fn added_tokens(vocab: &Vocab) -> Vec<AddedToken> {
     (0..vocab.len() as u32).filter(added).filter_map(token).collect()
 }
 
-/// The ids that files leave out because llama.cpp assumes them.
-fn default_roles(g: &mut GgufVocab<'_>) {
-    let r = &mut g.roles;
-    let default = |role: &mut Option<u32>, id| *role = role.or(Some(id));
+/// The roles that the file gives, and those that files leave out because llama.cpp assumes them.
+fn roles(g: &GgufVocab<'_>, vocab: &Vocab) -> Result<Roles, TokenizerError> {
+    let mut roles = g.roles;
+    // Many files pad with a token that was never added; nothing here needs it.
+    roles.pad = roles.pad.filter(|&id| vocab.contains(id));
+    if let Some(id) = roles.all().into_iter().flatten().find(|&id| !vocab.contains(id)) {
+        let problem = format!("it is {id}, and the vocabulary has {} tokens", vocab.len());
+        return Err(TokenizerError::invalid("a tokenizer.ggml.*_token_id", problem));
+    }
+    let known =
+        |role: &mut Option<u32>, id| *role = role.or(Some(id).filter(|&id| vocab.contains(id)));
     match g.model {
         "llama" => {
-            default(&mut r.bos, 1);
-            default(&mut r.eos, 2);
-            default(&mut r.unk, 0);
+            known(&mut roles.bos, 1);
+            known(&mut roles.eos, 2);
+            known(&mut roles.unk, 0);
         }
         "bert" => {
-            default(&mut r.unk, 100);
-            default(&mut r.sep, 102);
-            default(&mut r.pad, 0);
-            default(&mut r.mask, 103);
-            r.cls = r.cls.or(r.bos).or(Some(101));
-            r.bos = r.bos.or(r.cls);
+            known(&mut roles.unk, 100);
+            known(&mut roles.sep, 102);
+            known(&mut roles.pad, 0);
+            known(&mut roles.mask, 103);
+            roles.cls = roles.cls.or(roles.bos);
+            known(&mut roles.cls, 101);
+            roles.bos = roles.bos.or(roles.cls);
         }
         "t5" => {
-            default(&mut r.eos, 1);
-            default(&mut r.unk, 2);
-            default(&mut r.pad, 0);
+            known(&mut roles.eos, 1);
+            known(&mut roles.unk, 2);
+            known(&mut roles.pad, 0);
         }
         _ => {}
     }
+    Ok(roles)
 }
 
 fn vocabulary(g: &mut GgufVocab<'_>) -> Result<Vocab, TokenizerError> {
@@ -200,11 +207,6 @@ fn vocabulary(g: &mut GgufVocab<'_>) -> Result<Vocab, TokenizerError> {
     };
     sized("tokenizer.ggml.scores", g.scores.len())?;
     sized("tokenizer.ggml.token_type", g.token_types.len())?;
-    // Files exist that list these as plain text. What pads may be: some models pad with a `!`.
-    let steering = Roles { pad: None, ..g.roles };
-    for id in steering.all().into_iter().flatten().chain(ends::named(&vocab)) {
-        vocab.set_kind(id, Kind::Control);
-    }
     Ok(vocab)
 }
 
