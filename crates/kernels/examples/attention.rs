@@ -9,7 +9,8 @@ use std::time::Instant;
 
 const DEPTH: usize = 2048;
 const PROMPT: usize = 512;
-const LAYERS: usize = 24;
+/// Bytes of keys and values, in as many layers as that makes: more than the caches hold.
+const BYTES: usize = 64 << 20;
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -54,8 +55,10 @@ struct Layers<'a> {
 
 impl Layers<'_> {
     fn new(ctx: &Ctx, shape: Attend, kind: KvKind) -> Layers<'_> {
-        let pool = |_| Pool::new(kind, shape.kv_heads, shape.head_dim, DEPTH / PAGE);
-        let pools = (0..LAYERS).map(pool).collect();
+        let pages = DEPTH / PAGE;
+        let bytes = pages * Pool::page_bytes(kind, shape.kv_heads, shape.head_dim);
+        let pool = |_| Pool::new(kind, shape.kv_heads, shape.head_dim, pages);
+        let pools = (0..BYTES.div_ceil(bytes)).map(pool).collect();
         let scratch = AttentionScratch::new(&shape, PROMPT, DEPTH, ctx.team.threads());
         let out = Act::new(PROMPT, shape.heads * shape.head_dim);
         let mut layers = Layers { ctx, shape, pools, scratch, out };
@@ -77,13 +80,14 @@ impl Layers<'_> {
         let tables = [(0..(DEPTH / PAGE) as u32).collect()];
         let at: Vec<_> = (0..rows).map(|i| AttendRow { table: 0, pos: past + i }).collect();
         let Layers { ctx, shape, pools, scratch, out } = self;
+        let layers = pools.len();
         let clock = Clock::start(ctx.team.threads() == 1);
         for _ in 0..times {
             for pool in &mut *pools {
                 attention(ctx, shape, &at, &tables, &q, Some((&k, &v)), pool, scratch, out, true);
             }
         }
-        clock.seconds() / (times * LAYERS) as f64
+        clock.seconds() / (times * layers) as f64
     }
 }
 

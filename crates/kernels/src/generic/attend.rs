@@ -60,7 +60,6 @@ struct Line {
 #[inline(always)]
 unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: Range<usize>, seen: Range<usize>) {
     let sixteens = seen.start / 16 * 16..seen.end.next_multiple_of(16);
-    let stride = t.head_dim.next_multiple_of(16);
     // SAFETY: the caller's promise; what is uninitialised is not read.
     unsafe {
         let mut weights = std::mem::MaybeUninit::<[[f32; PAGE]; BATCH]>::uninit();
@@ -72,13 +71,40 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: Range<usize>, seen: Range<us
             let head = query / t.group * t.heads + query % t.group;
             (line.x, line.out) = (t.q.as_ptr().add(head * t.head_dim), weights.add(i * PAGE));
         }
-        let keys = Matrix { kind: t.kind, data: t.keys, stride: PAGE, cols: PAGE };
-        let ahead = Ahead { data: t.values, bytes: stride * PAGE * t.kind.bytes() };
-        multiply::<S>(lines, &keys, 0..t.head_dim, sixteens.clone(), ahead);
+        let keys = Matrix { data: t.keys, stride: PAGE, cols: PAGE, next: t.values };
+        let stride = t.head_dim.next_multiple_of(16);
+        let values = Matrix { data: t.values, stride, cols: t.head_dim, next: t.next };
+        // A loop, so that there is one copy of the product.
+        for m in [keys, values] {
+            let (k, cols) = if m.data == t.keys {
+                (0..t.head_dim, sixteens.clone())
+            } else {
+                weigh::<S>(t, lines, &queries, &sixteens, &seen);
+                (seen.clone(), 0..t.head_dim)
+            };
+            match t.kind {
+                KvKind::F16 => multiply::<S, Half>(lines, &m, k, cols),
+                KvKind::F32 => multiply::<S, Single>(lines, &m, k, cols),
+            }
+        }
+    }
+}
 
-        for (line, query) in lines.iter_mut().zip(queries) {
+/// Turns the products of queries and keys, which the lines' `out` are, to weights of positions,
+/// joins their maxima and sums to the earlier pages', and sets the lines up for the values.
+#[inline(always)]
+unsafe fn weigh<S: Isa>(
+    t: &PageTask<'_>,
+    lines: &mut [Line],
+    queries: &Range<usize>,
+    sixteens: &Range<usize>,
+    seen: &Range<usize>,
+) {
+    for (line, query) in lines.iter_mut().zip(queries.clone()) {
+        // SAFETY: the caller's promise.
+        unsafe {
             let weights = std::slice::from_raw_parts_mut(line.out, PAGE);
-            let page = softmax::<S>(t, &mut weights[sixteens.clone()], sixteens.start, &seen);
+            let page = softmax::<S>(t, &mut weights[sixteens.clone()], sixteens.start, seen);
             let (row, head) = (query / t.group, query % t.group);
             let share = row * t.out.heads + head;
             let stats = std::slice::from_raw_parts_mut(t.out.stats.add(2 * share), 2);
@@ -89,9 +115,6 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: Range<usize>, seen: Range<us
             }
             (line.x, line.out) = (line.out, t.out.values.add(share * t.head_dim));
         }
-        let values = Matrix { kind: t.kind, data: t.values, stride, cols: t.head_dim };
-        let ahead = Ahead { data: t.next, bytes: t.head_dim * PAGE * t.kind.bytes() };
-        multiply::<S>(lines, &values, seen, 0..t.head_dim, ahead);
     }
 }
 
@@ -140,81 +163,50 @@ unsafe fn join<S: Isa>(stats: &mut [f32], page: (f32, f32)) -> Join {
 
 /// Rows of a page, `stride` elements apart; reading on to whole vectors after `cols` is allowed.
 struct Matrix {
-    kind: KvKind,
     data: *const u8,
     stride: usize,
     cols: usize,
+    /// What will be read next.
+    next: *const u8,
 }
 
-/// What will be read next, brought into the cache meanwhile.
+/// What will be read next, brought into the cache meanwhile: each step fetches as much of it as
+/// it reads itself.
 #[derive(Clone, Copy)]
 struct Ahead {
     data: *const u8,
-    bytes: usize,
-}
-
-impl Ahead {
-    /// Bytes to a step.
-    const STEP: usize = 128;
-
-    /// Splits off what `steps` steps fetch: where they begin, and the bytes from one to the next.
-    #[inline(always)]
-    fn split(&mut self, steps: usize) -> (*const u8, usize) {
-        if self.bytes == 0 {
-            return (self.data, 0);
-        }
-        let start = self.data;
-        let taken = self.bytes.min(steps * Ahead::STEP);
-        *self = Ahead { data: start.wrapping_add(taken), bytes: self.bytes - taken };
-        (start, Ahead::STEP)
-    }
+    /// Whether to go on through it, or to stay where it is cached.
+    live: bool,
 }
 
 /// Each line's `out[c] = Σ_k x[k]·m[k][c]` in order of `k`, for the columns `cols` from a whole
-/// vector on.
+/// vector on: as many lines at a time as the registers hold, and not one alone if possible.
 #[inline(always)]
-unsafe fn multiply<S: Isa>(
-    lines: &[Line],
-    m: &Matrix,
-    k: Range<usize>,
-    cols: Range<usize>,
-    ahead: Ahead,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match m.kind {
-            KvKind::F16 => tiles::<S, Half>(lines, m, k, cols, ahead),
-            KvKind::F32 => tiles::<S, Single>(lines, m, k, cols, ahead),
-        }
-    }
-}
-
-/// [`multiply`], as many lines at a time as the registers hold, and not one alone if possible.
-#[inline(always)]
-unsafe fn tiles<S: Isa, E: Element>(
+unsafe fn multiply<S: Isa, E: Element>(
     mut lines: &[Line],
     m: &Matrix,
     k: Range<usize>,
     cols: Range<usize>,
-    mut ahead: Ahead,
 ) {
+    let mut ahead = Ahead { data: m.next, live: true };
     while !lines.is_empty() {
         let (k, cols) = (k.clone(), cols.clone());
         // SAFETY: the caller's promise.
         let done = unsafe {
             if const { S::TILE == 1 } {
-                columns::<S, E, 1>(lines, m, k, cols, &mut ahead)
+                columns::<S, E, 1>(lines, m, k, cols, ahead)
             } else {
                 match lines.len() {
-                    1 => columns::<S, E, 1>(lines, m, k, cols, &mut ahead),
-                    2 => columns::<S, E, 2>(lines, m, k, cols, &mut ahead),
-                    3 | 5 => columns::<S, E, 3>(lines, m, k, cols, &mut ahead),
-                    4 | 7 | 8 => columns::<S, E, 4>(lines, m, k, cols, &mut ahead),
-                    _ => columns::<S, E, 6>(lines, m, k, cols, &mut ahead),
+                    1 => columns::<S, E, 1>(lines, m, k, cols, ahead),
+                    2 => columns::<S, E, 2>(lines, m, k, cols, ahead),
+                    3 | 5 => columns::<S, E, 3>(lines, m, k, cols, ahead),
+                    4 | 7 | 8 => columns::<S, E, 4>(lines, m, k, cols, ahead),
+                    _ => columns::<S, E, 6>(lines, m, k, cols, ahead),
                 }
             }
         };
         lines = &lines[done..];
+        ahead.live = false;
     }
 }
 
@@ -226,23 +218,26 @@ unsafe fn columns<S: Isa, E: Element, const Q: usize>(
     m: &Matrix,
     k: Range<usize>,
     cols: Range<usize>,
-    ahead: &mut Ahead,
+    mut ahead: Ahead,
 ) -> usize {
     let mut at = cols.start;
     let left = |at| cols.end.saturating_sub(at).div_ceil(S::LANES);
     // SAFETY: the caller's promise.
     unsafe {
         while const { S::TILE > 1 && Q == 1 } && left(at) >= 8 {
-            at += tile::<S, E, Q, 8>(lines, m, k.clone(), at, ahead.split(k.len()));
+            at += tile::<S, E, Q, 8>(lines, m, k.clone(), at, &mut ahead);
         }
         while const { S::TILE > 1 && Q <= 2 } && left(at) >= 4 {
-            at += tile::<S, E, Q, 4>(lines, m, k.clone(), at, ahead.split(k.len()));
+            at += tile::<S, E, Q, 4>(lines, m, k.clone(), at, &mut ahead);
+        }
+        while const { S::TILE > 1 && Q == 3 } && left(at) >= 3 {
+            at += tile::<S, E, Q, 3>(lines, m, k.clone(), at, &mut ahead);
         }
         while const { S::TILE > 1 } && left(at) >= 2 {
-            at += tile::<S, E, Q, 2>(lines, m, k.clone(), at, ahead.split(k.len()));
+            at += tile::<S, E, Q, 2>(lines, m, k.clone(), at, &mut ahead);
         }
         while left(at) >= 1 {
-            at += tile::<S, E, Q, 1>(lines, m, k.clone(), at, ahead.split(k.len()));
+            at += tile::<S, E, Q, 1>(lines, m, k.clone(), at, &mut ahead);
         }
     }
     Q
@@ -255,19 +250,22 @@ unsafe fn tile<S: Isa, E: Element, const Q: usize, const V: usize>(
     m: &Matrix,
     k: Range<usize>,
     at: usize,
-    (mut ahead, step): (*const u8, usize),
+    ahead: &mut Ahead,
 ) -> usize {
     // SAFETY: the caller's promise.
     unsafe {
+        let mut fetch = ahead.data;
+        let step = usize::from(ahead.live) * V * S::LANES * E::BYTES;
         let mut sum = [[S::splat(0.0); V]; Q];
         let mut x = [lines[0].x; Q];
         for (x, line) in x.iter_mut().zip(lines) {
             *x = line.x;
         }
         for k in k {
-            lanes::prefetch(ahead);
-            lanes::prefetch(ahead.wrapping_add(64));
-            ahead = ahead.wrapping_add(step);
+            for line in (0..const { V * S::LANES * E::BYTES }).step_by(64) {
+                lanes::prefetch(fetch.wrapping_add(line));
+            }
+            fetch = fetch.wrapping_add(step);
             let mut row = [S::splat(0.0); V];
             for (v, row) in row.iter_mut().enumerate() {
                 *row = E::load::<S>(m.data, k * m.stride + at + v * S::LANES);
@@ -279,6 +277,7 @@ unsafe fn tile<S: Isa, E: Element, const Q: usize, const V: usize>(
                 }
             }
         }
+        ahead.data = fetch;
         // Through memory, so that there is one copy of what follows.
         let sums = sum;
         for (i, &sum) in sums.as_flattened().iter().enumerate() {
@@ -308,6 +307,7 @@ unsafe fn put<S: Isa>(out: &mut [f32], at: usize, page: S::F, join: Option<Join>
 
 /// How an element of a page is stored.
 trait Element {
+    const BYTES: usize;
     /// Lanes from element `i` on.
     unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F;
 }
@@ -315,6 +315,7 @@ struct Half;
 struct Single;
 
 impl Element for Half {
+    const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F {
         // SAFETY: the caller's promise.
@@ -322,6 +323,7 @@ impl Element for Half {
     }
 }
 impl Element for Single {
+    const BYTES: usize = 4;
     #[inline(always)]
     unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F {
         // SAFETY: the caller's promise.

@@ -41,9 +41,10 @@ impl Work<'_> {
         if threads == 1 || 2 * longest * threads <= pages {
             return team.run(|worker| {
                 self.write(worker);
-                let heads = self.shape.kv_heads;
-                worker.phase(self.blocks.len() * heads, |unit| {
-                    self.whole(unit / heads, unit % heads)
+                // Heads last: blocks of one sequence read the same pages.
+                let blocks = self.blocks.len();
+                worker.phase(blocks * self.shape.kv_heads, |unit| {
+                    self.whole(unit % blocks, unit / blocks)
                 });
                 self.quantise(worker, q8);
             });
