@@ -14,6 +14,7 @@ mod generic;
 mod isa;
 pub mod kv;
 pub mod layout;
+pub mod machine;
 pub mod mat;
 pub mod ops;
 pub mod team;
