@@ -191,7 +191,7 @@ impl Iterator for Answer {
 struct Text {
     language: Arc<Language>,
     decoder: Decoder,
-    /// Whether the next token's text is the first of all.
+    /// Whether no token with a text of its own has come yet.
     first: bool,
 }
 
@@ -206,7 +206,56 @@ impl Text {
             return self.decoder.push_control(&tokenizer.token(id.0).unwrap_or_default());
         }
         let bytes = tokenizer.piece(id.0, self.first);
-        self.first &= bytes.is_empty();
+        // A lone mark of a space is shown too, though nothing may be left of it.
+        self.first = self.first && tokenizer.piece(id.0, false).is_empty();
         self.decoder.push(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generation::Generation;
+    use crate::language::NoTemplate;
+    use rinfer_text::tokenizer::Tokenizer;
+    use serde_json::{Value, json};
+
+    const TOKENS: [&str; 8] = ["<s>", "▁", "▁x", "x", "", "▁▁x", "##y", "<0x20>"];
+
+    /// What comes token by token is the text of all of them, whatever the decoder does to the first.
+    fn check(decoder: &Value, ids: &[u32]) {
+        let vocab: serde_json::Map<String, Value> =
+            TOKENS.iter().enumerate().map(|(id, t)| ((*t).to_owned(), json!(id))).collect();
+        let file = json!({
+            "added_tokens": [{"id": 0, "content": "<s>", "special": true}], "decoder": decoder,
+            "model": {"type": "BPE", "vocab": vocab, "merges": []},
+        });
+        let tokenizer = Tokenizer::from_json(file.to_string().as_bytes()).expect("a tokenizer");
+        let language = Language::new(tokenizer, Err(NoTemplate::None), Generation::default());
+        let mut text = Text::new(Arc::new(language), &[], true);
+        let pieces: String = ids.iter().map(|id| text.push(TokenId(*id)).to_owned()).collect();
+        let whole = text.language.tokenizer.decode(ids, true);
+        assert_eq!(pieces, whole, "{ids:?} by {decoder}");
+    }
+
+    #[test]
+    fn the_first_token_shown_is_first_once() {
+        let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
+        let replace = json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "});
+        let fused = [replace, json!({"type": "ByteFallback"}), json!({"type": "Fuse"}), strip];
+        let decoders = [
+            json!({"type": "Sequence", "decoders": fused}),
+            json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}),
+            json!({"type": "WordPiece", "prefix": "##", "cleanup": false}),
+        ];
+        for decoder in &decoders {
+            // A lone mark; what is not shown, before or between; a number that is no token.
+            for ids in [&[1, 2][..], &[0, 1, 2], &[1, 0, 2, 3], &[99, 2], &[5, 1, 3], &[3, 99, 2]] {
+                check(decoder, ids);
+            }
+        }
+        // The space of a text is the first byte, whichever token it is in.
+        check(&decoders[0], &[7, 2]);
+        check(&decoders[0], &[4, 2]);
     }
 }

@@ -156,8 +156,11 @@ impl Tokenizer {
     /// The bytes of `id` in a stream. `first` is whether it is the first token of the text; tokens
     /// that are not shown don't count. The space that SentencePiece puts before a text, and
     /// WordPiece before a word, is dropped there and only there. The pieces of some ids joined are
-    /// [`Self::decode`] of them, but for bytes that are not UTF-8.
+    /// [`Self::decode`] of them, but for bytes that are not UTF-8. An id without a token has none.
     pub fn piece(&self, id: u32, first: bool) -> Vec<u8> {
+        if !self.vocab.contains(id) {
+            return Vec::new();
+        }
         match std::str::from_utf8(self.vocab.text(id)) {
             Ok(_) => decode::piece(&self.decoder, &self.spelling(id), first),
             // A token that is no text is its own bytes.
