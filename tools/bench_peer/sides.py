@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PEERS = ["llama", "llama-avx2"]
+PEERS = ["llama", "llama-avx2", "candle"]
 
 
 class Failed(Exception):
@@ -30,7 +30,12 @@ def python_of(peer, folder):
 
 def command(peer, folder):
     """What runs this peer, before the arguments that all sides have in common."""
-    return [python_of(peer, folder), os.path.join(HERE, "llama.py")]
+    if peer != "candle":
+        return [python_of(peer, folder), os.path.join(HERE, "llama.py")]
+    program = os.path.join(folder, "candle", "release", "bench-candle")
+    if not os.path.exists(program):
+        raise Failed(f"candle: no {program}; tools/bench_peer/setup candle makes it")
+    return [program]
 
 
 def measure(command, cell, prefill, decode, env):
@@ -51,4 +56,5 @@ def ours(rinfer, tier, cell, prefill, decode):
 
 
 def theirs(folder, cell, prefill, decode):
-    return measure(command(cell.peer, folder), cell, prefill, decode, {})
+    env = {"RAYON_NUM_THREADS": str(cell.threads)} if cell.peer == "candle" else {}
+    return measure(command(cell.peer, folder), cell, prefill, decode, env)
