@@ -82,6 +82,9 @@ impl Weights for Checkpoint<'_> {
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }
+    fn release(&self, bytes: &[u8]) {
+        self.raw.release(bytes);
+    }
 }
 
 /// A tensor that a model needs.
@@ -310,6 +313,7 @@ fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Optio
             return None;
         }
         bytes.extend_from_slice(&expert.bytes);
+        raw.release(&expert.bytes);
     }
     Some(Tensor { dtype: first.dtype, shape: shape.into(), bytes: bytes.into() })
 }

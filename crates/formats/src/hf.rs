@@ -163,6 +163,9 @@ impl Weights for Folder {
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }
+    fn release(&self, bytes: &[u8]) {
+        self.shards.iter().for_each(|shard| shard.release(bytes));
+    }
 }
 
 /// Shards without an index, sorted: `NAME-00001-of-00003.safetensors` and so on, all of them.

@@ -1,4 +1,4 @@
-//! The bytes of a file, mapped read-only: the crate's one unsafe call.
+//! The bytes of a file, mapped read-only: where the crate's unsafe calls are.
 use crate::error::Cause;
 use std::fs::File;
 use std::ops::Deref;
@@ -42,6 +42,18 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    /// Gives the memory of `part` back to the system, if it is a part of a mapped file. It is read
+    /// anew where it is looked at again.
+    pub fn release(&self, part: &[u8]) {
+        let Bytes::Mapped(map) = self else { return };
+        let from = part.as_ptr().addr().wrapping_sub(map.as_ptr().addr());
+        if from < map.len() && part.len() <= map.len() - from {
+            forget(map, from, part.len());
+        }
+    }
+}
+
 impl Deref for Bytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
@@ -59,3 +71,14 @@ fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
     // parsers validate extents, not contents, and take each length once.
     unsafe { memmap2::Mmap::map(file) }
 }
+
+/// A system that keeps the pages has lost nothing.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "forgetting pages is unsafe where they may have been written")]
+fn forget(map: &memmap2::Mmap, from: usize, len: usize) {
+    // SAFETY: in bounds, as the caller has checked; the map is shared and never written, so what
+    // is forgotten is read from the file again.
+    let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, len) };
+}
+#[cfg(not(unix))]
+fn forget(_: &memmap2::Mmap, _: usize, _: usize) {}

@@ -68,6 +68,9 @@ impl Weights for Safetensors {
     fn names(&self) -> Vec<&str> {
         self.tensors.iter().map(|t| t.name.as_str()).collect()
     }
+    fn release(&self, bytes: &[u8]) {
+        self.bytes.release(bytes);
+    }
 }
 
 /// The tensors, in the order of their bytes.

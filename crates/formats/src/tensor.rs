@@ -73,4 +73,7 @@ pub trait Weights: Sync {
     fn get(&self, name: &str) -> Option<Tensor<'_>>;
     /// Every name, in file order.
     fn names(&self) -> Vec<&str>;
+    /// Says that `bytes`, a part of a tensor's, are not looked at again soon, so that the memory
+    /// that they take can be given back.
+    fn release(&self, _bytes: &[u8]) {}
 }

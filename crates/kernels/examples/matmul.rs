@@ -8,8 +8,9 @@
 //! Every figure is the best of many short rounds in which all cases take turns: what the code can do
 //! when nothing else runs.
 use rinfer_kernels::layout::{Layout, Packed};
-use rinfer_kernels::mat::{Aligned, Store};
+use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{Ctx, Linear, linear};
+use rinfer_kernels::room::{Aligned, Room};
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -81,7 +82,7 @@ fn main() {
         }
     }
     let (mut read, mut peak) = (Vec::new(), Vec::new());
-    let mut buffer = Aligned::zeroed(options.stream.max(1) << 20);
+    let mut buffer = room(options.stream.max(1) << 20);
     buffer.bytes_mut().fill(1);
     for _ in 0..options.rounds {
         read.push(read_rate(&options, &buffer));
@@ -114,9 +115,14 @@ fn best(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
+/// Memory as a model's weights are in.
+fn room(bytes: usize) -> Aligned {
+    Room::new(bytes).take(bytes)
+}
+
 /// Weights of all the same byte: a small number wherever it is part of a scale.
 fn packed(layout: Layout, rows: usize, cols: usize) -> Packed {
-    let mut data = Aligned::zeroed(Packed::size(layout, rows, cols));
+    let mut data = room(Packed::size(layout, rows, cols));
     data.bytes_mut().fill(0x2c);
     Packed::from_bytes(layout, rows, cols, Arc::new(data)).expect("the size it needs")
 }

@@ -7,7 +7,8 @@
 //! itself and the shares are merged in page order, so the result does not depend on how the work
 //! was cut. What a page holds at positions that a row does not see never reaches its result.
 
-use crate::mat::{Aligned, Lent};
+use crate::mat::Lent;
+use crate::room::Aligned;
 
 /// Positions to a page.
 pub const PAGE: usize = 64;

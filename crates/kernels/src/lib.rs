@@ -17,6 +17,7 @@ pub mod layout;
 pub mod machine;
 pub mod mat;
 pub mod ops;
+pub mod room;
 pub mod team;
 pub mod tier;
 

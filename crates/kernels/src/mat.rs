@@ -1,4 +1,4 @@
-//! Shapes over slices, checked once: f32 matrices, aligned buffers, and a matmul's operands.
+//! Shapes over slices, checked once: f32 matrices, and a matmul's operands.
 use crate::act::Act;
 use crate::layout::Packed;
 use std::marker::PhantomData;
@@ -199,30 +199,4 @@ pub enum Store {
     Set,
     /// `out = out + y`, one addition an element, after the bias.
     Add,
-}
-
-/// Bytes aligned to 64, so that a panel's vectors never straddle a cache line.
-#[derive(Default)]
-pub struct Aligned {
-    /// Room for the bytes wherever the next boundary of 64 is.
-    data: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Aligned {
-    /// `len` zeroed bytes, which the system supplies as they are first touched: by the threads that
-    /// fill them, not here.
-    pub fn zeroed(len: usize) -> Aligned {
-        let data = vec![0; len + 63];
-        Aligned { start: data.as_ptr().addr().wrapping_neg() % 64, data, len }
-    }
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.data[self.start..][..self.len]
-    }
-    /// The bytes, to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.data[self.start..][..self.len]
-    }
 }

@@ -1,7 +1,11 @@
-//! Packed rows come back as the formula at `Layout` says, and take the bytes that formats take.
+//! Packed rows lie as the tables say, come back as the formula at `Layout` says, and take the bytes
+//! that formats take.
 use half::{bf16, f16};
 use rinfer_kernels::Team;
-use rinfer_kernels::layout::{Layout, Packed, RowCodes};
+use rinfer_kernels::layout::{Layout, Packed, RowCodes, Source};
+use rinfer_kernels::room::Room;
+use std::ops::Range;
+use std::sync::Mutex;
 
 mod weights;
 
@@ -29,9 +33,16 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
 }
 
 fn check(layout: Layout, rows: usize, cols: usize) {
-    let packed = Packed::pack(&Team::new(2), layout, rows, cols, |i, codes| {
-        weights::row(layout, cols, i, codes);
-    });
+    let packed = Packed::pack(
+        &Team::new(2),
+        &Room::new(0),
+        layout,
+        rows,
+        cols,
+        &|i: usize, codes: &mut RowCodes| {
+            weights::row(layout, cols, i, codes);
+        },
+    );
     let mut got = vec![0.0; cols];
     for i in 0..rows {
         let mut codes = RowCodes::default();
@@ -52,6 +63,131 @@ fn rows_come_back() {
                 check(layout, rows, blocks * layout.block());
             }
         }
+    }
+}
+
+/// A panel's bytes by the tables of `layout::scales`, `layout::codes` and `layout::float`.
+fn panel(layout: Layout, cols: usize, rows: &[RowCodes]) -> Vec<u8> {
+    let mut out = Vec::new();
+    match layout {
+        Layout::F32 => (0..cols).for_each(|k| each(&mut out, rows, |r| r.f32[k].to_le_bytes())),
+        Layout::F16 | Layout::Bf16 => {
+            (0..cols).for_each(|k| each(&mut out, rows, |r| r.half[k].to_le_bytes()));
+        }
+        _ => {
+            (0..cols / layout.block()).for_each(|b| head(&mut out, layout, b, rows));
+            out.resize(out.len().next_multiple_of(64), 0);
+            (0..cols).step_by(32).for_each(|k| codes(&mut out, layout, k, rows));
+        }
+    }
+    out.resize(out.len().next_multiple_of(64), 0);
+    out
+}
+
+fn each<const N: usize>(out: &mut Vec<u8>, rows: &[RowCodes], of: impl Fn(&RowCodes) -> [u8; N]) {
+    rows.iter().for_each(|row| out.extend(of(row)));
+}
+
+/// The scales of block `b`.
+fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
+    let subs = layout.block() / weights::shape(layout).1;
+    let (s, t) =
+        (|r: &RowCodes, j: usize| r.s[b * subs + j], |r: &RowCodes, j: usize| r.t[b * subs + j]);
+    match layout {
+        Layout::W8F => each(out, rows, |r| r.scale[b].to_le_bytes()),
+        _ => each(out, rows, |r| r.d[b].to_le_bytes()),
+    }
+    if !rows[0].m.is_empty() {
+        each(out, rows, |r| r.m[b].to_le_bytes());
+    }
+    match layout {
+        Layout::W4K | Layout::W5K => {
+            (0..8).for_each(|j| each(out, rows, |r| [s(r, j) | t(r, j) >> 4 << 6]));
+            let low = |r: &RowCodes, i: usize| t(r, 2 * i) & 15 | t(r, 2 * i + 1) << 4;
+            (0..4).for_each(|i| each(out, rows, |r| [low(r, i)]));
+        }
+        Layout::W2K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j) | t(r, j) << 4])),
+        Layout::W6K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j)])),
+        _ => {}
+    }
+}
+
+/// The codes of inputs `k` to `k + 31`.
+fn codes(out: &mut Vec<u8>, layout: Layout, k: usize, rows: &[RowCodes]) {
+    /// Of a group's codes: from which bit on, which bits, moved to which place.
+    type Field = (usize, usize, u8, usize);
+    let nibbles = |j: usize| vec![(2 * j, 0, 15, 0), (2 * j + 1, 0, 15, 4)];
+    let pairs = |h: usize, from| (0..4).map(|i| (4 * h + i, from, 3, 2 * i)).collect();
+    let vectors: Vec<Vec<Field>> = match weights::shape(layout).0 {
+        8 => (0..8).map(|g| vec![(g, 0, 255, 0)]).collect(),
+        4 => (0..4).map(nibbles).collect(),
+        5 => (0..4).map(nibbles).chain([(0..8).map(|g| (g, 4, 1, g)).collect()]).collect(),
+        6 => (0..4).map(nibbles).chain([pairs(0, 4), pairs(1, 4)]).collect(),
+        _ => vec![pairs(0, 0), pairs(1, 0)],
+    };
+    for vector in vectors {
+        each(out, rows, |row| {
+            std::array::from_fn::<u8, 4, _>(|i| {
+                let field =
+                    |&(g, from, mask, to): &Field| (row.q[k + 4 * g + i] >> from & mask) << to;
+                vector.iter().map(field).fold(0, |all, one| all | one)
+            })
+        });
+    }
+}
+
+/// A row of `like`'s shape, all zeros.
+fn zero(like: &RowCodes) -> RowCodes {
+    RowCodes {
+        q: vec![0; like.q.len()],
+        d: vec![0; like.d.len()],
+        m: vec![0; like.m.len()],
+        s: vec![0; like.s.len()],
+        t: vec![0; like.t.len()],
+        scale: vec![0.0; like.scale.len()],
+        f32: vec![0.0; like.f32.len()],
+        half: vec![0; like.half.len()],
+    }
+}
+
+#[test]
+fn bytes_are_the_definition() {
+    for layout in Layout::ALL {
+        for (rows, blocks) in [(1, 1), (16, 2), (17, 3), (40, 5)] {
+            let cols = blocks * layout.block();
+            let row = |i: usize, codes: &mut RowCodes| weights::row(layout, cols, i, codes);
+            let packed = Packed::pack(&Team::new(2), &Room::new(0), layout, rows, cols, &row);
+            let mut all = vec![RowCodes::default(); rows];
+            all.iter_mut().enumerate().for_each(|(i, codes)| row(i, codes));
+            all.resize(rows.next_multiple_of(16), zero(&all[0]));
+            let want: Vec<u8> = all.chunks(16).flat_map(|p| panel(layout, cols, p)).collect();
+            assert!(packed.bytes() == want, "{layout:?} {rows}x{cols}");
+        }
+    }
+}
+
+/// More than is packed before a source hears of it.
+#[test]
+fn sources_hear_of_each_row_once() {
+    struct Counted(Mutex<Vec<Range<usize>>>);
+    impl Source for Counted {
+        fn row(&self, i: usize, out: &mut RowCodes) {
+            out.f32.clear();
+            out.f32.resize(4096, i as f32);
+        }
+        fn packed(&self, rows: Range<usize>) {
+            self.0.lock().unwrap().push(rows);
+        }
+    }
+    let (rows, heard) = (1234, Counted(Mutex::default()));
+    let packed = Packed::pack(&Team::new(2), &Room::new(1 << 20), Layout::F32, rows, 4096, &heard);
+    let ranges = heard.0.into_inner().unwrap();
+    assert!(ranges.len() > 1 && ranges.iter().all(|r| r.len() < rows / 2));
+    assert_eq!(ranges.iter().cloned().flatten().collect::<Vec<_>>(), (0..rows).collect::<Vec<_>>());
+    let mut row = vec![0.0; 4096];
+    for i in [0, 511, 512, rows - 1] {
+        packed.row(i, &mut row);
+        assert_eq!(row, vec![i as f32; 4096], "row {i}");
     }
 }
 
@@ -81,11 +217,25 @@ fn sizes_are_the_formats() {
 #[test]
 #[should_panic(expected = "W4K of 128 inputs")]
 fn blocks_are_whole() {
-    Packed::pack(&Team::new(1), Layout::W4K, 1, 128, |_, _| {});
+    Packed::pack(
+        &Team::new(1),
+        &Room::new(0),
+        Layout::W4K,
+        1,
+        128,
+        &|_: usize, _: &mut RowCodes| {},
+    );
 }
 
 #[test]
 #[should_panic(expected = "W4 of 64")]
 fn rows_are_whole() {
-    Packed::pack(&Team::new(1), Layout::W4, 1, 64, |_, codes| codes.q.resize(32, 0));
+    Packed::pack(
+        &Team::new(1),
+        &Room::new(0),
+        Layout::W4,
+        1,
+        64,
+        &|_: usize, codes: &mut RowCodes| codes.q.resize(32, 0),
+    );
 }

@@ -1,18 +1,24 @@
 //! Products: near their definition in f64; and the same bits on every tier, at every thread count,
 //! and for a row alone or in a batch.
 use rinfer_kernels::act::BLOCK;
-use rinfer_kernels::layout::{Layout, Packed, Reads};
+use rinfer_kernels::layout::{Layout, Packed, Reads, RowCodes};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{Ctx, Linear, embed, linear};
+use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 use weights::Random;
 
 mod weights;
 
 fn pack(layout: Layout, rows: usize, cols: usize) -> Packed {
-    Packed::pack(&Team::new(1), layout, rows, cols, |i, codes| {
-        weights::row(layout, cols, i, codes);
-    })
+    Packed::pack(
+        &Team::new(1),
+        &Room::new(0),
+        layout,
+        rows,
+        cols,
+        &|i: usize, codes: &mut RowCodes| weights::row(layout, cols, i, codes),
+    )
 }
 
 /// Activations, some rows of which are all of one magnitude, so that sums reach their bounds.

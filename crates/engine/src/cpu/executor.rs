@@ -47,7 +47,7 @@ impl CpuExecutor {
         kernels: &'static Kernels,
     ) -> Result<CpuExecutor, LoadError> {
         let ctx = Ctx { team: Team::new(threads), kernels };
-        let packer = Packer { team: &ctx.team, weights, quant: limits.quant };
+        let packer = Packer::new(spec, weights, limits, &ctx.team);
         Ok(CpuExecutor {
             plan: Plan::new(spec, &packer)?,
             scratch: Scratch::new(spec, limits, ctx.team.threads()),

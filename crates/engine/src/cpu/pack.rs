@@ -1,22 +1,34 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
-use crate::backend::{LoadError, Quant};
+use crate::backend::{Limits, LoadError, Quant};
+use crate::size;
+use crate::spec::ModelSpec;
 use rinfer_formats::quant::{Codes, Packs, codes, dequantise};
 use rinfer_formats::{DType, Tensor, Weights};
-use rinfer_kernels::layout::RowCodes;
+use rinfer_kernels::layout::{RowCodes, Source};
+use rinfer_kernels::room::Room;
 use rinfer_kernels::{Layout, Packed, Team};
 use std::mem::take;
+use std::ops::Range;
 
 /// Packs tensors of one checkpoint, whose presence and shapes were checked.
 pub(crate) struct Packer<'a> {
-    /// Packs panels side by side.
-    pub team: &'a Team,
-    /// Under canonical names.
-    pub weights: &'a dyn Weights,
-    /// How matrices are held.
-    pub quant: Quant,
+    team: &'a Team,
+    weights: &'a dyn Weights,
+    quant: Quant,
+    room: Room,
 }
 
-impl Packer<'_> {
+impl<'a> Packer<'a> {
+    /// Of a model's `weights`, under canonical names. All matrices lie in one allocation.
+    pub fn new(
+        spec: &ModelSpec,
+        weights: &'a dyn Weights,
+        limits: &Limits,
+        team: &'a Team,
+    ) -> Packer<'a> {
+        let room = Room::new(size::weights(spec, weights, limits));
+        Packer { team, weights, quant: limits.quant, room }
+    }
     /// The matrix called `name`.
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
         let tensor = self.get(name)?;
@@ -25,12 +37,9 @@ impl Packer<'_> {
         // Refused here rather than in a row, which can't.
         let none = dequantise(dtype, &[], &mut []);
         none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
-        let stride = tensor.bytes.len() / rows.max(1);
         let native = dtype.format().packs().is_some_and(|p| layout_of(p) == layout);
-        Ok(Packed::pack(self.team, layout, rows, cols, |i, out| {
-            let bytes = &tensor.bytes[i * stride..(i + 1) * stride];
-            if native { decode(dtype, bytes, cols, out) } else { widen(dtype, bytes, cols, out) }
-        }))
+        let matrix = Matrix { tensor, native, weights: self.weights };
+        Ok(Packed::pack(self.team, &self.room, layout, rows, cols, &matrix))
     }
     /// The vector called `name`.
     pub fn vector(&self, name: &str) -> Result<Vec<f32>, LoadError> {
@@ -51,6 +60,31 @@ pub(crate) fn layout(dtype: DType, cols: usize, quant: Quant) -> Layout {
     match (quant, own) {
         (Quant::Native, Some(layout)) => layout,
         _ => Layout::F32,
+    }
+}
+
+/// A tensor as rows to be packed.
+struct Matrix<'a> {
+    tensor: Tensor<'a>,
+    /// Whether its type has the layout's codes.
+    native: bool,
+    weights: &'a dyn Weights,
+}
+
+impl Matrix<'_> {
+    fn bytes(&self, rows: Range<usize>) -> &[u8] {
+        let stride = self.tensor.bytes.len() / self.tensor.rows().max(1);
+        &self.tensor.bytes[rows.start * stride..rows.end * stride]
+    }
+}
+
+impl Source for Matrix<'_> {
+    fn row(&self, i: usize, out: &mut RowCodes) {
+        let (dtype, cols, bytes) = (self.tensor.dtype, self.tensor.cols(), self.bytes(i..i + 1));
+        if self.native { decode(dtype, bytes, cols, out) } else { widen(dtype, bytes, cols, out) }
+    }
+    fn packed(&self, rows: Range<usize>) {
+        self.weights.release(self.bytes(rows));
     }
 }
 

@@ -128,6 +128,9 @@ impl Weights for Gguf {
     fn names(&self) -> Vec<&str> {
         self.tensors.iter().map(|t| t.name.as_str()).collect()
     }
+    fn release(&self, bytes: &[u8]) {
+        self.bytes.release(bytes);
+    }
 }
 
 /// The header: version, metadata, tensors in file order.

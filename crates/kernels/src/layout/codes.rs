@@ -15,66 +15,73 @@ use super::PANEL;
 /// Bytes to a vector.
 const VECTOR: usize = 4 * PANEL;
 
-/// One row's 32 codes as 8 words, in order.
-pub(super) type Words = [u32; 8];
-
-/// 32 codes as words.
-pub(super) fn words(codes: &[u8; 32]) -> Words {
-    let (quads, _) = codes.as_chunks::<4>();
-    std::array::from_fn(|g| u32::from_le_bytes(quads[g]))
-}
-
 /// Writes 32 inputs of 16 rows. `out` is `64·bits` bytes.
-pub(super) fn put(bits: usize, rows: &[Words; PANEL], out: &mut [u8]) {
+pub(super) fn put(bits: usize, rows: &[&[u8; 32]; PANEL], out: &mut [u8]) {
     let (vectors, _) = out.as_chunks_mut::<VECTOR>();
     match bits {
-        8 => (0..8).for_each(|g| fill(&mut vectors[g], rows, |w| w[g])),
-        4 => put_nibbles(vectors, rows),
-        5 => {
-            put_nibbles(vectors, rows);
-            fill(&mut vectors[4], rows, |w| plane(w, 0x1010_1010, |g| 4 - g));
-        }
-        6 => {
-            put_nibbles(vectors, rows);
-            put_pairs(&mut vectors[4..], rows, 4);
-        }
-        _ => put_pairs(vectors, rows, 0),
+        8 => fill::<8>(vectors, rows, words),
+        4 => fill::<4>(vectors, rows, nibbles),
+        5 => fill::<5>(vectors, rows, |q| {
+            let [a, b, c, d] = nibbles(q);
+            [a, b, c, d, plane(q)]
+        }),
+        6 => fill::<6>(vectors, rows, |q| {
+            let ([a, b, c, d], [e, f]) = (nibbles(q), pairs(q, 4));
+            [a, b, c, d, e, f]
+        }),
+        _ => fill::<2>(vectors, rows, |q| pairs(q, 0)),
     }
 }
 
-fn put_nibbles(vectors: &mut [[u8; VECTOR]], rows: &[Words; PANEL]) {
-    for j in 0..4 {
-        fill(&mut vectors[j], rows, |w| {
-            (w[2 * j] & 0x0f0f_0f0f) | (w[2 * j + 1] & 0x0f0f_0f0f) << 4
-        });
-    }
-}
-
-/// Bits `from` and `from + 1` of each code.
-fn put_pairs(vectors: &mut [[u8; VECTOR]], rows: &[Words; PANEL], from: i32) {
-    for (h, vector) in vectors.iter_mut().enumerate() {
-        fill(vector, rows, |w| {
-            let half: &[u32; 4] = if h == 0 { &w[..4] } else { &w[4..] }.try_into().expect("four");
-            plane(half, 0x0303_0303 << from, |i| from - 2 * i)
-        });
-    }
-}
-
-/// The masked bits of each word, moved right by `right` (left where it is negative), in one word.
+/// Lane `r` of vector `j` becomes word `j` of row `r`.
 #[inline(always)]
-fn plane<const N: usize>(words: &[u32; N], mask: u32, right: impl Fn(i32) -> i32) -> u32 {
-    words.iter().enumerate().fold(0, |all, (g, &word)| {
-        let by = right(g as i32);
-        all | if by > 0 { (word & mask) >> by } else { (word & mask) << -by }
+fn fill<const N: usize>(
+    vectors: &mut [[u8; VECTOR]],
+    rows: &[&[u8; 32]; PANEL],
+    words: impl Fn(&[u8; 32]) -> [u32; N],
+) {
+    let vectors: &mut [[u8; VECTOR]; N] = vectors.try_into().expect("a vector a word");
+    for (r, row) in rows.iter().enumerate() {
+        for (vector, word) in vectors.iter_mut().zip(words(row)) {
+            vector.as_chunks_mut::<4>().0[r] = word.to_le_bytes();
+        }
+    }
+}
+
+/// A word a group.
+fn words(q: &[u8; 32]) -> [u32; 8] {
+    let (groups, _) = q.as_chunks();
+    std::array::from_fn(|g| u32::from_le_bytes(groups[g]))
+}
+
+/// Groups `2j` and `2j + 1`, by `j`.
+#[inline(always)]
+fn twos(q: &[u8; 32]) -> [u64; 4] {
+    let (groups, _) = q.as_chunks();
+    std::array::from_fn(|j| u64::from_le_bytes(groups[j]))
+}
+
+/// The low nibbles of two groups in one word.
+fn nibbles(q: &[u8; 32]) -> [u32; 4] {
+    twos(q).map(|two| {
+        let low = two & 0x0f0f_0f0f_0f0f_0f0f;
+        (low | low >> 28) as u32
     })
 }
 
-#[inline(always)]
-fn fill(vector: &mut [u8; VECTOR], rows: &[Words; PANEL], word: impl Fn(&Words) -> u32) {
-    let (lanes, _) = vector.as_chunks_mut::<4>();
-    for (lane, row) in lanes.iter_mut().zip(rows) {
-        *lane = word(row).to_le_bytes();
-    }
+/// Bit 4 of the codes of all groups in one word.
+fn plane(q: &[u8; 32]) -> u32 {
+    let fifth = |two: u64| two >> 4 & 0x0101_0101_0101_0101;
+    let [a, b, c, d] = twos(q).map(fifth);
+    let all = a | b << 2 | c << 4 | d << 6;
+    (all | all >> 31) as u32
+}
+
+/// Bits `from` and `from + 1` of the codes of four groups in one word.
+fn pairs(q: &[u8; 32], from: u32) -> [u32; 2] {
+    let pair = |two: u64| two >> from & 0x0303_0303_0303_0303;
+    let [a, b, c, d] = twos(q).map(pair);
+    [a | b << 4, c | d << 4].map(|all| (all | all >> 30) as u32)
 }
 
 /// Row `r`'s 32 codes: the inverse of [`put`].
@@ -105,7 +112,7 @@ mod tests {
             let rows: [[u8; 32]; PANEL] =
                 std::array::from_fn(|r| std::array::from_fn(|k| code(r, k)));
             let mut block = vec![0; 64 * bits];
-            put(bits, &rows.each_ref().map(words), &mut block);
+            put(bits, &rows.each_ref(), &mut block);
             for (r, row) in rows.iter().enumerate() {
                 assert_eq!(get(bits, &block, r), *row, "{bits} bits, row {r}");
             }

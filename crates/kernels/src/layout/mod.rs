@@ -7,11 +7,12 @@
 //! format that it comes from.
 mod codes;
 mod float;
+mod pack;
 mod scales;
 
-use crate::mat::Aligned;
-use std::cell::RefCell;
-use std::marker::PhantomData;
+pub use pack::{RowCodes, Source};
+
+use crate::room::Aligned;
 use std::sync::Arc;
 
 /// Rows to a panel.
@@ -135,71 +136,6 @@ impl Layout {
     }
 }
 
-/// One row before packing: codes and scales as a checkpoint's format yields them. Which fields a
-/// layout reads, and how many elements each has, follows from the formula at [`Layout`]; the others
-/// stay empty.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RowCodes {
-    /// One unsigned code an input (bias included).
-    pub q: Vec<u8>,
-    /// f16 bits: `d` per block.
-    pub d: Vec<u16>,
-    /// f16 bits: `m` per block.
-    pub m: Vec<u16>,
-    /// `s` per sub-block (W6K: an `i8`'s bits).
-    pub s: Vec<u8>,
-    /// `t` per sub-block.
-    pub t: Vec<u8>,
-    /// W8F's scales per 32.
-    pub scale: Vec<f32>,
-    /// F32's elements.
-    pub f32: Vec<f32>,
-    /// F16's and BF16's elements, as bits.
-    pub half: Vec<u16>,
-}
-
-impl RowCodes {
-    /// Empties all fields.
-    fn clear(&mut self) {
-        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
-        [q, s, t].into_iter().for_each(Vec::clear);
-        [d, m, half].into_iter().for_each(Vec::clear);
-        [scale, f32].into_iter().for_each(Vec::clear);
-    }
-    /// A row of zeros.
-    fn zero(&mut self, layout: Layout, cols: usize) {
-        let [q, d, m, s, t, scale, f32, half] = lengths(layout, cols);
-        self.clear();
-        self.q.resize(q, 0);
-        self.d.resize(d, 0);
-        self.m.resize(m, 0);
-        self.s.resize(s, 0);
-        self.t.resize(t, 0);
-        self.scale.resize(scale, 0.0);
-        self.f32.resize(f32, 0.0);
-        self.half.resize(half, 0);
-    }
-    /// Elements of each field, in order.
-    fn lengths(&self) -> [usize; 8] {
-        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
-        [q.len(), d.len(), m.len(), s.len(), t.len(), scale.len(), f32.len(), half.len()]
-    }
-}
-
-/// Elements that each field of a row's codes has, in their order.
-fn lengths(layout: Layout, cols: usize) -> [usize; 8] {
-    let (blocks, subs) = (cols / layout.block(), cols / layout.sub());
-    let minimum = |layout| matches!(layout, Layout::W4M | Layout::W5M);
-    match layout {
-        Layout::F32 => [0, 0, 0, 0, 0, 0, cols, 0],
-        Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, cols],
-        Layout::W8F => [cols, 0, 0, 0, 0, blocks, 0, 0],
-        Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0],
-        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0],
-        _ => [cols, blocks, if minimum(layout) { blocks } else { 0 }, 0, 0, 0, 0, 0],
-    }
-}
-
 /// A packed matrix `[rows, cols]`.
 #[derive(Clone)]
 pub struct Packed {
@@ -210,41 +146,6 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs `rows` rows of `cols` inputs; `row(i, &mut codes)` fills empty fields with row `i`.
-    /// Panels are packed side by side on the team.
-    ///
-    /// # Panics
-    /// If `cols` is no multiple of the layout's block, or a row's codes have the wrong lengths.
-    pub fn pack(
-        team: &crate::Team,
-        layout: Layout,
-        rows: usize,
-        cols: usize,
-        row: impl Fn(usize, &mut RowCodes) + Sync,
-    ) -> Packed {
-        assert!(cols.is_multiple_of(layout.block()), "{layout:?} of {cols} inputs");
-        let mut data = Aligned::zeroed(Packed::size(layout, rows, cols));
-        let panels = Panels::new(data.bytes_mut(), panel_bytes(layout, cols));
-        team.run(|worker| {
-            let codes = RefCell::new(std::array::from_fn(|_| RowCodes::default()));
-            worker.phase(rows.div_ceil(PANEL), |p| {
-                let codes: &mut [RowCodes; PANEL] = &mut codes.borrow_mut();
-                for (r, codes) in codes.iter_mut().enumerate() {
-                    match PANEL * p + r {
-                        i if i < rows => {
-                            codes.clear();
-                            row(i, codes);
-                        }
-                        _ => codes.zero(layout, cols),
-                    }
-                    assert_eq!(codes.lengths(), lengths(layout, cols), "{layout:?} of {cols}");
-                }
-                // SAFETY: a phase hands out each panel's number once.
-                put_panel(layout, cols, codes, unsafe { panels.get(p) });
-            });
-        });
-        Packed { layout, rows, cols, data: Arc::new(data) }
-    }
     /// Over bytes that a bundle holds.
     ///
     /// # Errors
@@ -330,45 +231,4 @@ fn panel_bytes(layout: Layout, cols: usize) -> usize {
 
 fn padded(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX)
-}
-
-fn put_panel(layout: Layout, cols: usize, rows: &[RowCodes; PANEL], panel: &mut [u8]) {
-    let (heads, codes) = panel.split_at_mut(head_bytes(layout, cols));
-    if layout.reads() == Reads::F32 {
-        return float::put(layout, rows, &mut codes[..cols * PANEL / 8 * layout.bits()]);
-    }
-    for (b, head) in heads.chunks_exact_mut(layout.head()).take(cols / layout.block()).enumerate() {
-        scales::put(layout, rows, b, head);
-    }
-    for (k, out) in codes.chunks_exact_mut(64 * layout.bits()).enumerate() {
-        let words = std::array::from_fn(|r| codes::words(&rows[r].q.as_chunks().0[k]));
-        codes::put(layout.bits(), &words, out);
-    }
-}
-
-/// Panels of one buffer, lent to tasks that each write their own.
-struct Panels<'a> {
-    data: *mut u8,
-    count: usize,
-    bytes: usize,
-    lent: PhantomData<&'a mut [u8]>,
-}
-// SAFETY: it is a borrow of bytes; writing through it is unsafe and demands disjointness.
-unsafe impl Sync for Panels<'_> {}
-
-impl<'a> Panels<'a> {
-    fn new(data: &'a mut [u8], bytes: usize) -> Panels<'a> {
-        let count = data.len().checked_div(bytes).unwrap_or(0);
-        Panels { data: data.as_mut_ptr(), count, bytes, lent: PhantomData }
-    }
-    /// Panel `p`.
-    ///
-    /// # Safety
-    /// Nobody else holds it.
-    #[expect(clippy::mut_from_ref, reason = "the caller promises disjointness")]
-    unsafe fn get(&self, p: usize) -> &mut [u8] {
-        assert!(p < self.count, "panel {p} of {}", self.count);
-        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(p * self.bytes), self.bytes) }
-    }
 }

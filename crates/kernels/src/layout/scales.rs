@@ -13,36 +13,52 @@ use half::f16;
 
 /// Writes the scales of block `b` of 16 rows.
 pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut [u8]) {
+    if layout == Layout::W8F {
+        return lanes(head, rows, |row| row.scale[b].to_le_bytes());
+    }
+    lanes(head, rows, |row| row.d[b].to_le_bytes());
+    if !rows[0].m.is_empty() {
+        lanes(&mut head[32..], rows, |row| row.m[b].to_le_bytes());
+    }
+    match layout {
+        Layout::W4K | Layout::W5K => bytes::<12>(&mut head[64..], rows, |row| {
+            let (s, t) = (&row.s.as_chunks::<8>().0[b], &row.t.as_chunks::<8>().0[b]);
+            std::array::from_fn(|j| match j.checked_sub(8) {
+                None => s[j] & 63 | t[j] >> 4 << 6,
+                Some(i) => t[2 * i] & 15 | t[2 * i + 1] << 4,
+            })
+        }),
+        Layout::W2K => bytes::<16>(&mut head[64..], rows, |row| {
+            let (s, t) = (&row.s.as_chunks::<16>().0[b], &row.t.as_chunks::<16>().0[b]);
+            std::array::from_fn(|j| s[j] & 15 | t[j] << 4)
+        }),
+        Layout::W6K => bytes::<16>(&mut head[32..], rows, |row| row.s.as_chunks().0[b]),
+        _ => {}
+    }
+}
+
+/// A vector whose lanes are rows.
+fn lanes<const N: usize>(
+    head: &mut [u8],
+    rows: &[RowCodes; PANEL],
+    lane: impl Fn(&RowCodes) -> [u8; N],
+) {
+    for (out, row) in head.as_chunks_mut().0.iter_mut().zip(rows) {
+        *out = lane(row);
+    }
+}
+
+/// `N` vectors of a byte a row.
+fn bytes<const N: usize>(
+    head: &mut [u8],
+    rows: &[RowCodes; PANEL],
+    column: impl Fn(&RowCodes) -> [u8; N],
+) {
+    let (vectors, _) = head.as_chunks_mut::<PANEL>();
+    let vectors: &mut [[u8; PANEL]; N] = vectors.try_into().expect("a vector a byte");
     for (r, row) in rows.iter().enumerate() {
-        if layout == Layout::W8F {
-            head[4 * r..][..4].copy_from_slice(&row.scale[b].to_le_bytes());
-            continue;
-        }
-        head[2 * r..][..2].copy_from_slice(&row.d[b].to_le_bytes());
-        if !row.m.is_empty() {
-            head[32 + 2 * r..][..2].copy_from_slice(&row.m[b].to_le_bytes());
-        }
-        match layout {
-            Layout::W4K | Layout::W5K => {
-                let (s, t) = (&row.s[8 * b..][..8], &row.t[8 * b..][..8]);
-                for j in 0..8 {
-                    head[64 + PANEL * j + r] = s[j] & 63 | t[j] >> 4 << 6;
-                }
-                for i in 0..4 {
-                    head[192 + PANEL * i + r] = t[2 * i] & 15 | t[2 * i + 1] << 4;
-                }
-            }
-            Layout::W2K => {
-                for j in 0..16 {
-                    head[64 + PANEL * j + r] = row.s[16 * b + j] & 15 | row.t[16 * b + j] << 4;
-                }
-            }
-            Layout::W6K => {
-                for j in 0..16 {
-                    head[32 + PANEL * j + r] = row.s[16 * b + j];
-                }
-            }
-            _ => {}
+        for (vector, byte) in vectors.iter_mut().zip(column(row)) {
+            vector[r] = byte;
         }
     }
 }

@@ -1,7 +1,8 @@
 //! How fast the threads read memory together.
 use super::wake;
 use crate::Team;
-use crate::mat::{Aligned, Lent};
+use crate::mat::Lent;
+use crate::room::Room;
 use std::time::Instant;
 
 const TASK: usize = 1 << 20;
@@ -20,7 +21,8 @@ const PATTERNS: [fn(&[u8]); 3] = [read::<1, 4096>, read::<4, 0>, read::<8, 4096>
 /// It reads `bytes` of its own (rounded up to whole segments of 32 MiB), which must be much more
 /// than the last cache holds: 256 MiB for most machines.
 pub fn read_bandwidth(team: &Team, bytes: usize) -> f64 {
-    let mut buffer = Aligned::zeroed(bytes.div_ceil(SEGMENT).max(1) * SEGMENT);
+    let bytes = bytes.div_ceil(SEGMENT).max(1) * SEGMENT;
+    let mut buffer = Room::new(bytes).take(bytes);
     let tasks = buffer.bytes().len() / TASK;
     let parts = Lent::new(buffer.bytes_mut());
     team.run(|worker| {

@@ -29,8 +29,9 @@ pub fn shape(layout: Layout) -> (u32, usize) {
     }
 }
 
-/// Fills row `i` of a matrix of `cols`; now and then all codes are at their highest.
+/// Makes `out` row `i` of a matrix of `cols`; now and then all codes are at their highest.
 pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
+    *out = RowCodes::default();
     let mut r = Random(0x9e37 + i as u64 * 0x1_0001 + layout as u64 * 77);
     let (bits, sub) = shape(layout);
     let full = r.below(4) == 0;

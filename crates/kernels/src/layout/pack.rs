@@ -1,0 +1,161 @@
+//! Packing: from rows' codes to panels, side by side on a team, in memory that is given back as
+//! the rows are done with.
+use super::{Layout, PANEL, Packed, Reads, codes, float, head_bytes, panel_bytes, scales};
+use crate::Team;
+use crate::mat::Lent;
+use crate::room::Room;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where a matrix's rows come from.
+pub trait Source: Sync {
+    /// Replaces `out` by row `i`. It holds another row before, whose memory is used again.
+    fn row(&self, i: usize, out: &mut RowCodes);
+    /// Called when these rows are packed and will not be asked for again.
+    fn packed(&self, _rows: Range<usize>) {}
+}
+
+impl<F: Fn(usize, &mut RowCodes) + Sync> Source for F {
+    fn row(&self, i: usize, out: &mut RowCodes) {
+        self(i, out);
+    }
+}
+
+/// One row before packing: codes and scales as a checkpoint's format yields them. Which fields a
+/// layout reads, and how many elements each has, follows from the formula at [`Layout`]; the others
+/// stay empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowCodes {
+    /// One unsigned code an input (bias included).
+    pub q: Vec<u8>,
+    /// f16 bits: `d` per block.
+    pub d: Vec<u16>,
+    /// f16 bits: `m` per block.
+    pub m: Vec<u16>,
+    /// `s` per sub-block (W6K: an `i8`'s bits).
+    pub s: Vec<u8>,
+    /// `t` per sub-block.
+    pub t: Vec<u8>,
+    /// W8F's scales per 32.
+    pub scale: Vec<f32>,
+    /// F32's elements.
+    pub f32: Vec<f32>,
+    /// F16's and BF16's elements, as bits.
+    pub half: Vec<u16>,
+}
+
+impl RowCodes {
+    /// A row of zeros.
+    fn zero(&mut self, layout: Layout, cols: usize) {
+        let [q, d, m, s, t, scale, f32, half] = lengths(layout, cols);
+        *self = RowCodes {
+            q: vec![0; q],
+            d: vec![0; d],
+            m: vec![0; m],
+            s: vec![0; s],
+            t: vec![0; t],
+            scale: vec![0.0; scale],
+            f32: vec![0.0; f32],
+            half: vec![0; half],
+        };
+    }
+    /// Elements of each field, in order.
+    fn lengths(&self) -> [usize; 8] {
+        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
+        [q.len(), d.len(), m.len(), s.len(), t.len(), scale.len(), f32.len(), half.len()]
+    }
+}
+
+/// Elements that each field of a row's codes has, in their order.
+fn lengths(layout: Layout, cols: usize) -> [usize; 8] {
+    let (blocks, subs) = (cols / layout.block(), cols / layout.sub());
+    let minimum = |layout| matches!(layout, Layout::W4M | Layout::W5M);
+    match layout {
+        Layout::F32 => [0, 0, 0, 0, 0, 0, cols, 0],
+        Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, cols],
+        Layout::W8F => [cols, 0, 0, 0, 0, blocks, 0, 0],
+        Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0],
+        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0],
+        _ => [cols, blocks, if minimum(layout) { blocks } else { 0 }, 0, 0, 0, 0, 0],
+    }
+}
+
+/// Packed bytes after which a source hears that its rows are done with.
+const PART: usize = 8 << 20;
+
+impl Packed {
+    /// Packs `rows` rows of `cols` inputs in memory of `room`. Panels are packed side by side on the
+    /// team.
+    ///
+    /// # Panics
+    /// If `cols` is no multiple of the layout's block, or a row's codes have the wrong lengths.
+    pub fn pack(
+        team: &Team,
+        room: &Room,
+        layout: Layout,
+        rows: usize,
+        cols: usize,
+        source: &impl Source,
+    ) -> Packed {
+        assert!(cols.is_multiple_of(layout.block()), "{layout:?} of {cols} inputs");
+        let mut data = room.take(Packed::size(layout, rows, cols));
+        let panel = panel_bytes(layout, cols);
+        let part = (PART / panel.max(1)).max(team.threads());
+        for (i, bytes) in data.bytes_mut().chunks_mut(part * panel.max(1)).enumerate() {
+            let from = i * part * PANEL;
+            let until = rows.min(from + part * PANEL);
+            let lent = Lent::new(bytes);
+            team.run(|worker| {
+                let codes = RefCell::new(Codes::default());
+                worker.phase((until - from).div_ceil(PANEL), |p| {
+                    let rows = from + p * PANEL..until.min(from + (p + 1) * PANEL);
+                    // SAFETY: a phase hands out each panel's number once.
+                    let panel = unsafe { lent.part(p * panel, panel) };
+                    codes.borrow_mut().fill(layout, cols, source, rows).put(layout, cols, panel);
+                });
+            });
+            source.packed(from..until);
+        }
+        Packed { layout, rows, cols, data: Arc::new(data) }
+    }
+}
+
+/// The rows of a panel.
+#[derive(Default)]
+struct Codes([RowCodes; PANEL]);
+
+impl Codes {
+    /// Asks for `rows`; those beyond are zeros.
+    fn fill(
+        &mut self,
+        layout: Layout,
+        cols: usize,
+        source: &impl Source,
+        rows: Range<usize>,
+    ) -> &Codes {
+        for (r, codes) in self.0.iter_mut().enumerate() {
+            match rows.start + r {
+                i if i < rows.end => source.row(i, codes),
+                _ => codes.zero(layout, cols),
+            }
+            assert_eq!(codes.lengths(), lengths(layout, cols), "{layout:?} of {cols}");
+        }
+        self
+    }
+    /// Writes a panel.
+    fn put(&self, layout: Layout, cols: usize, panel: &mut [u8]) {
+        let (heads, out) = panel.split_at_mut(head_bytes(layout, cols));
+        if layout.reads() == Reads::F32 {
+            return float::put(layout, &self.0, &mut out[..cols * PANEL / 8 * layout.bits()]);
+        }
+        let heads = heads.chunks_exact_mut(layout.head()).take(cols / layout.block());
+        for (b, head) in heads.enumerate() {
+            scales::put(layout, &self.0, b, head);
+        }
+        let rows = self.0.each_ref().map(|row| row.q.as_chunks().0);
+        for (k, out) in out.chunks_exact_mut(64 * layout.bits()).enumerate() {
+            codes::put(layout.bits(), &rows.map(|row| &row[k]), out);
+        }
+    }
+}
