@@ -20,6 +20,7 @@ pub struct Engine {
     running: Vec<Sequence>,
     /// Least recently used first.
     kept: Vec<Kept>,
+    order: Vec<usize>,
     batch: Batch,
     logits: Logits,
     raw: Vec<f32>,
@@ -40,6 +41,7 @@ impl Engine {
             waiting: VecDeque::new(),
             running: Vec::new(),
             kept: Vec::new(),
+            order: Vec::new(),
             batch: Batch::default(),
             logits: Logits { vocab, data: Vec::new() },
             raw: Vec::new(),
@@ -66,7 +68,7 @@ impl Engine {
         self.reap();
         self.admit();
         self.grow();
-        plan(&self.running, self.limits.batch, &mut self.batch);
+        plan(&self.running, self.limits.batch, &mut self.order, &mut self.batch);
         if self.batch.seqs.is_empty() {
             return false;
         }

@@ -52,13 +52,15 @@ impl Sequence {
 /// Fills `batch` with at most `budget` rows. Sequences that wait for one row come first, so that a
 /// prompt stalls nobody; prompts share what is left evenly, and what a short one does not need
 /// goes to the longer ones.
-pub fn plan(running: &[Sequence], budget: usize, batch: &mut Batch) {
+/// `order` is room for the sequences' numbers.
+pub fn plan(running: &[Sequence], budget: usize, order: &mut Vec<usize>, batch: &mut Batch) {
     batch.rows.clear();
     batch.seqs.clear();
-    let mut order: Vec<&Sequence> = running.iter().collect();
-    order.sort_by_key(|s| s.pending());
+    order.clear();
+    order.extend(0..running.len());
+    order.sort_unstable_by_key(|i| (running[*i].pending(), *i));
     let mut left = budget;
-    for (i, s) in order.iter().enumerate() {
+    for (i, s) in order.iter().map(|i| &running[*i]).enumerate() {
         let share = left.div_ceil(order.len() - i);
         let len = s.pending().min(share);
         if len == 0 {

@@ -1,12 +1,16 @@
-//! I7: a forward that has warmed up allocates nothing, on any thread.
+//! I7: a forward that has warmed up allocates nothing, on any thread, and an engine's step little.
 mod rig;
 
 use rig::{LIMITS, NATIVE, Rig, goldens};
 use rinfer_engine::backend::Executor;
 use rinfer_engine::batch::{Batch, Logits, Row, Slot, Span, TokenId, Want};
+use rinfer_engine::engine::Engine;
+use rinfer_engine::request::Request;
+use rinfer_engine::sample::Sampling;
 use rinfer_kernels::Kernels;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The system's allocator, counting.
@@ -34,6 +38,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Held by the test that counts.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn counted(work: impl FnOnce()) -> usize {
     COUNT.store(0, SeqCst);
     ARMED.store(true, SeqCst);
@@ -42,33 +49,74 @@ fn counted(work: impl FnOnce()) -> usize {
     COUNT.load(SeqCst)
 }
 
-/// A decoding step beside a chunk of a prompt.
-fn batch(rig: &mut Rig, decoding: Slot, prompt: Slot, chunk: usize) -> Batch {
-    let mut batch = Batch::default();
-    for (slot, len) in [(decoding, 1), (prompt, chunk)] {
+/// A step as the engine makes it: pages for a decoding row beside a chunk of a prompt, and a pass.
+fn step(rig: &mut Rig, slots: &[Slot], chunk: usize, batch: &mut Batch, out: &mut Logits) {
+    batch.rows.clear();
+    batch.seqs.clear();
+    for (slot, len) in slots.iter().copied().zip([1, chunk]) {
         let past = rig.executor.state().len(slot);
         assert!(rig.executor.state().reserve(slot, past + len), "no room");
         batch.rows.extend((0..len).map(|i| Row::Token(TokenId(i as u32 + 3))));
         batch.seqs.push(Span { slot, len, past, want: Want::Last });
     }
-    batch
+    rig.executor.forward(batch, out).expect("a forward");
 }
 
 #[test]
 fn a_warm_forward_allocates_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for golden in goldens() {
-        for (limits, threads) in [(LIMITS, 1), (NATIVE, 2)] {
+        for (limits, threads) in [(LIMITS, 1), (LIMITS, 2), (NATIVE, 1), (NATIVE, 2)] {
             let mut rig = Rig::golden_on(&golden, &limits, threads, Kernels::best());
             // The worker's own start is no part of a forward.
             std::thread::sleep(Duration::from_millis(50 * (threads as u64 - 1)));
-            let (decoding, prompt) = (rig.open(), rig.open());
-            let mut out = Logits::default();
-            // Positions 0 to 90: over the border of a page.
-            for step in 0..9 {
-                let batch = batch(&mut rig, decoding, prompt, 10);
-                let count = counted(|| rig.executor.forward(&batch, &mut out).expect("a forward"));
-                assert!(step == 0 || count == 0, "{}: {count} in step {step}", golden.name);
+            let slots = [rig.open(), rig.open()];
+            let (mut batch, mut out) = (Batch::default(), Logits::default());
+            // The prompt's positions 0 to 90, then the decoding row's to 70: both pass the border
+            // of a page.
+            for i in 0..70 {
+                let chunk = if i < 9 { 10 } else { 0 };
+                let spans = if chunk == 0 { &slots[..1] } else { &slots[..] };
+                let count = counted(|| step(&mut rig, spans, chunk, &mut batch, &mut out));
+                assert!(i == 0 || count == 0, "{}: {count} in step {i}", golden.name);
             }
+        }
+    }
+}
+
+/// Beside the forward, a token costs the engine its part of a block of the channel to whoever asked.
+#[test]
+fn a_step_of_the_engine_allocates_blocks_of_events() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    const STEPS: usize = 90;
+    for sampling in [Sampling::greedy(), Sampling::default()] {
+        for (golden, sequences) in goldens().iter().zip([1, 3, 2].into_iter().cycle()) {
+            let rig = Rig::golden_on(golden, &NATIVE, 1, Kernels::best());
+            let mut engine = Engine::new(Box::new(rig.executor), NATIVE, rig.vocab);
+            let events: Vec<_> = (0..sequences)
+                .map(|i| {
+                    let sampling = Sampling { max_tokens: Some(120), ..sampling.clone() };
+                    let (prompt, end) = (vec![TokenId(i + 3); 4], [].into());
+                    let (constraint, until, logprobs) = (None, None, None);
+                    let keep = false;
+                    engine.submit(Request {
+                        prompt,
+                        sampling,
+                        end,
+                        constraint,
+                        until,
+                        logprobs,
+                        keep,
+                    })
+                })
+                .collect();
+            let steps = |engine: &mut Engine, n| (0..n).for_each(|_| assert!(engine.step()));
+            steps(&mut engine, 8);
+            let count = counted(|| steps(&mut engine, STEPS));
+            // 31 events to a block; and the list of tokens doubles.
+            let may = sequences as usize * (STEPS / 31 + 1 + 4);
+            assert!(count <= may, "{}: {count} in {STEPS} steps", golden.name);
+            drop(events);
         }
     }
 }

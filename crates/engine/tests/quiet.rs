@@ -1,0 +1,218 @@
+//! What the threads cost the machine: no system call while they work, nothing while they wait; and
+//! what they lose to others' work is in proportion.
+#![expect(clippy::unwrap_used, reason = "tests")]
+mod rig;
+
+use rig::{NATIVE, Rig, goldens};
+use rinfer_engine::backend::Executor;
+use rinfer_engine::batch::{Batch, Logits, Row, Span, TokenId, Want};
+use rinfer_kernels::{Kernels, Team};
+use std::hint::spin_loop;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Held by the test that measures.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Decodes `steps` tokens, one by one.
+fn decode(rig: &mut Rig, steps: usize) {
+    let slot = rig.open();
+    let (mut batch, mut out) = (Batch::default(), Logits::default());
+    for past in 0..steps {
+        assert!(rig.executor.state().reserve(slot, past + 1), "no room");
+        batch.rows.clear();
+        batch.seqs.clear();
+        batch.rows.push(Row::Token(TokenId(past as u32 + 3)));
+        batch.seqs.push(Span { slot, len: 1, past, want: Want::Last });
+        rig.executor.forward(&batch, &mut out).unwrap();
+    }
+    rig.close(slot);
+}
+
+/// Runs one after another, as a forward makes them, keep the threads awake.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_work_do_not_sleep() {
+    const RUNS: usize = 40;
+    const TASKS: usize = 16;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let team = Team::new(processors().min(4));
+    let micros = |n: u64| {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_micros(n) {}
+    };
+    let window = || {
+        let (before, shared) = (proc::switches(), AtomicUsize::new(0));
+        for _ in 0..RUNS {
+            team.run(|worker| {
+                for _ in 0..2 {
+                    worker.phase(TASKS, |_| {
+                        micros(2);
+                        shared.fetch_add(worker.index().min(1), Relaxed);
+                    });
+                }
+            });
+            micros(5);
+        }
+        (proc::switches() - before, shared.into_inner())
+    };
+    // Whatever else runs may take a processor, and then the other threads do sleep, or do it all:
+    // looked for is a window in which all took part. Before and after it, workers fall asleep.
+    // Half of what is the others' share of two phases.
+    let part = RUNS * TASKS * (team.threads() - 1) / team.threads();
+    let awake = |(sleeps, shared)| shared >= part && sleeps < team.threads() as u64;
+    let seen: Vec<_> = (0..3000).map(|_| window()).take_while(|seen| !awake(*seen)).collect();
+    assert!(seen.len() < 3000, "sleeps, and tasks of {part} shared: {:?}", &seen[..50]);
+}
+
+/// Beside sleeping and waking, which the above looks at, a step calls the system for nothing.
+#[test]
+fn a_warm_step_makes_no_system_call() {
+    let calls = |test: &str| -> Option<usize> {
+        let to = std::env::temp_dir().join(format!("rinfer-calls-{}-{test}", std::process::id()));
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-c", "-U", "calls,name", "-o"]).arg(&to);
+        strace.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--ignored"]);
+        let ran = strace.output().is_ok_and(|output| output.status.success());
+        let report = std::fs::read_to_string(&to).ok();
+        let _ = std::fs::remove_file(to);
+        let lines = report.filter(|_| ran)?;
+        let call = |line: &str| {
+            let (calls, name) = line.trim().split_once(' ')?;
+            let counts = !["futex", "total"].contains(&name.trim());
+            calls.parse::<usize>().ok().filter(|_| counts)
+        };
+        Some(lines.lines().filter_map(call).sum::<usize>()).filter(|sum| *sum > 0)
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (Some(few), Some(many)) = (calls("decode_few"), calls("decode_many")) else {
+        return println!("without strace: system calls are not counted");
+    };
+    println!("{few} system calls in all with {FEW} steps, {many} with {MANY}");
+    assert!(many < few + (MANY - FEW) / 10, "{few} calls in {FEW} steps, {many} in {MANY}");
+}
+
+const FEW: usize = 100;
+const MANY: usize = 2100;
+
+#[test]
+#[ignore = "run by another test, which counts its system calls"]
+fn decode_few() {
+    decode_alone(FEW);
+}
+
+#[test]
+#[ignore = "run by another test, which counts its system calls"]
+fn decode_many() {
+    decode_alone(MANY);
+}
+
+fn decode_alone(steps: usize) {
+    let mut rig = Rig::golden_on(&goldens()[0], &NATIVE, 2, Kernels::best());
+    (0..steps / 100).for_each(|_| decode(&mut rig, 100));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_that_waits_takes_no_processor_time() {
+    use rinfer_engine::generation::Generation;
+    use rinfer_engine::language::{Language, NoTemplate};
+    use rinfer_engine::model::Model;
+    use rinfer_engine::sample::Sampling;
+    use rinfer_text::template::DateTime;
+    use rinfer_text::tokenizer::Tokenizer;
+
+    const WAIT: Duration = Duration::from_millis(300);
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let rig = Rig::golden_on(&goldens()[0], &NATIVE, processors().max(2), Kernels::best());
+    let tokenizer = rinfer_testkit::chat::tokenizer_json().to_string();
+    let tokenizer = Tokenizer::from_json(tokenizer.as_bytes()).unwrap();
+    let language = Language::new(tokenizer, Err(NoTemplate::None), Generation::default());
+    let (executor, now) = (Box::new(rig.executor), || DateTime::from_unix(0));
+    let model = Model::new(executor, NATIVE, rig.vocab, language, now).unwrap();
+    let sampling = Sampling { max_tokens: Some(20), ..Sampling::greedy() };
+    assert!(model.generate(vec![TokenId(3)], &sampling).unwrap().count() > 1);
+    // The workers spin for a little while before they sleep.
+    std::thread::sleep(WAIT / 3);
+    let before = (proc::switches(), proc::time());
+    std::thread::sleep(WAIT);
+    let (switches, time) = (proc::switches() - before.0, proc::time() - before.1);
+    assert!(time < WAIT / 60, "{time:?} of processor time in {WAIT:?}");
+    assert!(switches < 5, "something woke up {switches} times in {WAIT:?}");
+}
+
+/// Half as many others as processors that take all they get: a fair scheduler leaves the team two
+/// thirds of the machine, which the team must make use of. Where threads wait for one that is not
+/// running, nothing is left of it.
+#[test]
+fn others_take_no_more_than_their_share() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (threads, others) = (processors(), processors().div_ceil(2));
+    let share = threads as f64 / (threads + others) as f64;
+    let mut rig = Rig::golden_on(&goldens()[0], &NATIVE, threads, Kernels::best());
+    let mut rate = || {
+        let (start, mut steps) = (Instant::now(), 0);
+        while start.elapsed() < Duration::from_millis(100) {
+            decode(&mut rig, 100);
+            steps += 100;
+        }
+        f64::from(steps) / start.elapsed().as_secs_f64()
+    };
+    let mut ratios: Vec<f64> = (0..11).map(|_| rate() / beside(others, &mut rate)).collect();
+    ratios.sort_by(f64::total_cmp);
+    let left = 1.0 / ratios[ratios.len() / 2];
+    println!("{left:.2} of the speed beside {others} others on {threads} processors");
+    assert!(left > share * 2.0 / 3.0, "{left:.2} of the speed is left, {share:.2} would be fair");
+}
+
+/// What `work` gives while `others` threads do nothing but spin.
+fn beside(others: usize, work: impl FnOnce() -> f64) -> f64 {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..others {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        // Until the scheduler has noticed.
+        std::thread::sleep(Duration::from_millis(20));
+        let result = work();
+        over.store(true, Relaxed);
+        result
+    })
+}
+
+/// What Linux says of all threads of this process.
+#[cfg(target_os = "linux")]
+mod proc {
+    use std::time::Duration;
+
+    fn sum(file: &str, value: impl Fn(&str) -> u64) -> u64 {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        // A thread may end while this looks.
+        let texts = threads.filter_map(|t| std::fs::read_to_string(t.ok()?.path().join(file)).ok());
+        texts.map(|text| value(&text)).sum()
+    }
+
+    /// How often one has given its processor up.
+    pub fn switches() -> u64 {
+        sum("status", |text| {
+            let count = text.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+            count.unwrap().trim().parse().unwrap()
+        })
+    }
+
+    /// Processor time.
+    pub fn time() -> Duration {
+        let nanos = |text: &str| text.split(' ').next().unwrap().parse().unwrap();
+        Duration::from_nanos(sum("schedstat", nanos))
+    }
+}
