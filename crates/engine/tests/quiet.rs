@@ -6,10 +6,10 @@ mod rig;
 use rig::{NATIVE, Rig, goldens};
 use rinfer_engine::backend::Executor;
 use rinfer_engine::batch::{Batch, Logits, Row, Span, TokenId, Want};
-use rinfer_kernels::{Kernels, Team};
+use rinfer_kernels::Kernels;
 use std::hint::spin_loop;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,10 @@ fn decode(rig: &mut Rig, steps: usize) {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_work_do_not_sleep() {
-    const RUNS: usize = 40;
+    use rinfer_kernels::team::{Team, Worker};
+    use std::sync::atomic::AtomicUsize;
+
+    const RUNS: usize = 10;
     const TASKS: usize = 16;
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let team = Team::new(processors().min(4));
@@ -48,27 +51,36 @@ fn threads_that_work_do_not_sleep() {
         while start.elapsed() < Duration::from_micros(n) {}
     };
     let window = || {
-        let (before, shared) = (proc::switches(), AtomicUsize::new(0));
-        for _ in 0..RUNS {
-            team.run(|worker| {
-                for _ in 0..2 {
-                    worker.phase(TASKS, |_| {
-                        micros(2);
-                        shared.fetch_add(worker.index().min(1), Relaxed);
-                    });
-                }
+        let shared = AtomicUsize::new(0);
+        let work = |worker: &Worker<'_>| {
+            worker.phase(TASKS, |_| {
+                micros(2);
+                shared.fetch_add(worker.index().min(1), Relaxed);
             });
-            micros(5);
-        }
-        (proc::switches() - before, shared.into_inner())
+        };
+        let (sleeps, ()) = proc::switches_in(|| {
+            for _ in 0..RUNS {
+                team.run(|worker| (0..2).for_each(|_| work(worker)));
+                micros(5);
+            }
+        });
+        (sleeps, shared.into_inner())
     };
     // Whatever else runs may take a processor, and then the other threads do sleep, or do it all:
-    // looked for is a window in which all took part. Before and after it, workers fall asleep.
-    // Half of what is the others' share of two phases.
+    // looked for is a window in which the others did half of their share of the two phases, or
+    // more. At its end, workers fall asleep.
     let part = RUNS * TASKS * (team.threads() - 1) / team.threads();
     let awake = |(sleeps, shared)| shared >= part && sleeps < team.threads() as u64;
-    let seen: Vec<_> = (0..3000).map(|_| window()).take_while(|seen| !awake(*seen)).collect();
-    assert!(seen.len() < 3000, "sleeps, and tasks of {part} shared: {:?}", &seen[..50]);
+    let (mut seen, start) = (Vec::new(), Instant::now());
+    while seen.last().is_none_or(|last| !awake(*last)) {
+        let some = &seen[..seen.len().min(50)];
+        let time = start.elapsed() < Duration::from_secs(30);
+        assert!(time, "sleeps, and shared tasks where {part} are wanted: {some:?}");
+        // Who has slept is let in at once.
+        std::thread::sleep(Duration::from_millis(2));
+        seen.push(window());
+    }
+    println!("{:?} sleeps and shared tasks in window {}", seen[seen.len() - 1], seen.len());
 }
 
 /// Beside sleeping and waking, which the above looks at, a step calls the system for nothing.
@@ -140,9 +152,7 @@ fn a_model_that_waits_takes_no_processor_time() {
     assert!(model.generate(vec![TokenId(3)], &sampling).unwrap().count() > 1);
     // The workers spin for a little while before they sleep.
     std::thread::sleep(WAIT / 3);
-    let before = (proc::switches(), proc::time());
-    std::thread::sleep(WAIT);
-    let (switches, time) = (proc::switches() - before.0, proc::time() - before.1);
+    let (switches, time) = proc::switches_in(|| proc::time_in(|| std::thread::sleep(WAIT)));
     assert!(time < WAIT / 60, "{time:?} of processor time in {WAIT:?}");
     assert!(switches < 5, "something woke up {switches} times in {WAIT:?}");
 }
@@ -190,29 +200,49 @@ fn beside(others: usize, work: impl FnOnce() -> f64) -> f64 {
     })
 }
 
-/// What Linux says of all threads of this process.
+/// What Linux says of the threads of this process.
 #[cfg(target_os = "linux")]
 mod proc {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
-    fn sum(file: &str, value: impl Fn(&str) -> u64) -> u64 {
-        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    /// By thread.
+    type Counts = BTreeMap<std::ffi::OsString, u64>;
+
+    fn each(file: &str, value: impl Fn(&str) -> u64) -> Counts {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().map(Result::unwrap);
         // A thread may end while this looks.
-        let texts = threads.filter_map(|t| std::fs::read_to_string(t.ok()?.path().join(file)).ok());
-        texts.map(|text| value(&text)).sum()
+        let text = |t: &std::fs::DirEntry| std::fs::read_to_string(t.path().join(file)).ok();
+        threads.filter_map(|t| Some((t.file_name(), value(&text(&t)?)))).collect()
     }
 
-    /// How often one has given its processor up.
-    pub fn switches() -> u64 {
-        sum("status", |text| {
+    /// By how much the threads that are still there grew.
+    fn growth(before: &Counts, after: &Counts) -> u64 {
+        after.iter().filter_map(|(thread, n)| Some(n - before.get(thread)?)).sum()
+    }
+
+    fn switches() -> Counts {
+        each("status", |text| {
             let count = text.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
             count.unwrap().trim().parse().unwrap()
         })
     }
 
-    /// Processor time.
-    pub fn time() -> Duration {
-        let nanos = |text: &str| text.split(' ').next().unwrap().parse().unwrap();
-        Duration::from_nanos(sum("schedstat", nanos))
+    fn times() -> Counts {
+        each("schedstat", |text| text.split(' ').next().unwrap().parse().unwrap())
+    }
+
+    /// How often a thread gave its processor up during `work`, and what that gives.
+    pub fn switches_in<T>(work: impl FnOnce() -> T) -> (u64, T) {
+        let before = switches();
+        let result = work();
+        (growth(&before, &switches()), result)
+    }
+
+    /// The processor time that `work` took.
+    pub fn time_in(work: impl FnOnce()) -> Duration {
+        let before = times();
+        work();
+        Duration::from_nanos(growth(&before, &times()))
     }
 }
