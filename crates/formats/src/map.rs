@@ -82,3 +82,26 @@ fn forget(map: &memmap2::Mmap, from: usize, len: usize) {
 }
 #[cfg(not(unix))]
 fn forget(_: &memmap2::Mmap, _: usize, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_read_again() {
+        let path = std::env::temp_dir().join(format!("rinfer-map-{}", std::process::id()));
+        let content: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mapped = Bytes::map(&path).unwrap();
+        for part in [0..0, 0..1, 5_000..9_000, 99_999..100_000, 0..100_000] {
+            mapped.release(&mapped[part.clone()]);
+            assert!(mapped[..] == content, "{part:?}");
+        }
+        // Not of the file.
+        mapped.release(&content);
+        let owned = Bytes::Owned(content.clone());
+        owned.release(&owned[1..]);
+        assert!(owned[..] == content);
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -82,7 +82,7 @@ fn lengths(layout: Layout, cols: usize) -> [usize; 8] {
 }
 
 /// Packed bytes after which a source hears that its rows are done with.
-const PART: usize = 8 << 20;
+const PART: usize = 2 << 20;
 
 impl Packed {
     /// Packs `rows` rows of `cols` inputs in memory of `room`. Panels are packed side by side on the
