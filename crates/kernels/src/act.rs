@@ -1,55 +1,73 @@
 //! Activations: f32 rows, and their 8-bit form of one f32 scale per 32 inputs.
 //!
 //! For each block of 32: `scale = max|x| / 127`, `q = round_ties_even(x · (127 / max|x|))` (zero
-//! for a block below 1e-36), `isum` the sums of `q` over each 16, `fsum = scale · (isum[0] + isum[1])`.
+//! for a block below 1e-36), `isum` the sums of `q` over each 16, `fsum = scale · Σq`.
 //! A row whose length is no multiple of 32 is padded with zeros. A block that holds an infinity or
 //! a NaN has NaN for its scale, so that it shows in the product.
+//!
+//! The 8-bit form lies as a tier's tiles read it: rows in groups of as many as a tile holds, and
+//! within a group block after block, row after row. What is left over goes by fours, twos and ones.
 use crate::mat::{Lent, Mat, Rows, Shared};
 use crate::ops::Ctx;
 
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
 
-/// One row's 8-bit form, to write. With `b` blocks: `32b`, `b`, `2b` and `b` elements.
-pub struct QuantRow<'a> {
+/// The 8-bit form of 32 inputs of a row.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+pub struct Block {
     /// Codes, -127..=127.
-    pub q: &'a mut [i8],
-    /// Per 32.
-    pub scale: &'a mut [f32],
-    /// Per 16; a block's two make one 32-bit word for the kernels.
-    pub isum: &'a mut [i16],
-    /// Per 32: what multiplies a weight block's minimum.
-    pub fsum: &'a mut [f32],
+    pub q: [i8; BLOCK],
+    /// What a code is multiplied by.
+    pub scale: f32,
+    /// The scaled sum: what multiplies a weight block's minimum.
+    pub fsum: f32,
+    /// The sums of both halves' codes, one 32-bit word for the kernels.
+    pub isum: [i16; 2],
+    /// The negated sum of the codes: what multiplies a weight code's offset.
+    pub minus: i32,
+}
+
+/// A stretch of one row's 8-bit form, to write: `len` blocks, each `step` after the one before.
+pub struct QuantRow<'a> {
+    blocks: &'a Lent<'a, Block>,
+    first: usize,
+    step: usize,
+    len: usize,
+}
+
+impl QuantRow<'_> {
+    /// Block `i`.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub(crate) fn block(&mut self, i: usize) -> &mut Block {
+        assert!(i < self.len, "block {i} of {}", self.len);
+        // SAFETY: whoever made this promised that no other reference overlaps it.
+        unsafe { &mut self.blocks.part(self.first + i * self.step, 1)[0] }
+    }
 }
 
 /// A batch of activations `[rows, cols]`, f32 always and 8-bit when asked for.
 #[derive(Default)]
 pub struct Act {
     pub(crate) f32: Mat,
-    pub(crate) q: Vec<i8>,
-    pub(crate) scale: Vec<f32>,
-    pub(crate) isum: Vec<i16>,
-    pub(crate) fsum: Vec<f32>,
-    pub(crate) quantised: bool,
+    q: Vec<Block>,
+    /// Rows to a group of the 8-bit form; 0 while that is stale.
+    group: usize,
 }
 
 impl Act {
     /// Room for `capacity` rows of `cols`.
     pub fn new(capacity: usize, cols: usize) -> Act {
         let blocks = capacity * cols.div_ceil(BLOCK);
-        Act {
-            f32: Mat::new(capacity, cols),
-            q: vec![0; blocks * BLOCK],
-            scale: vec![0.0; blocks],
-            isum: vec![0; 2 * blocks],
-            fsum: vec![0.0; blocks],
-            quantised: false,
-        }
+        Act { f32: Mat::new(capacity, cols), q: vec![Block::default(); blocks], group: 0 }
     }
     /// Sets the number of rows in use.
     pub fn resize(&mut self, rows: usize) {
         self.f32.resize(rows);
-        self.quantised = false;
+        self.group = 0;
     }
     /// Number of rows in use.
     pub fn rows(&self) -> usize {
@@ -69,60 +87,77 @@ impl Act {
     }
     /// The f32 rows, to write; the 8-bit form is then stale until [`Act::quantise`].
     pub fn f32_mut(&mut self) -> &mut Mat {
-        self.quantised = false;
+        self.group = 0;
         &mut self.f32
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.f32.bytes()
-            + self.q.len()
-            + 4 * (self.scale.len() + self.fsum.len())
-            + 2 * self.isum.len()
+        self.f32.bytes() + size_of_val(&*self.q)
     }
-    /// Row `i`'s 8-bit codes, scales, sums of 16 and scaled sums of 32.
+    /// Row `i`'s 8-bit form.
     ///
     /// # Panics
-    /// If the 8-bit form is stale.
-    pub fn quantised(&self, i: usize) -> (&[i8], &[f32], &[i16], &[f32]) {
-        assert!(self.quantised, "8-bit activations were not prepared");
-        let b = self.blocks();
-        let at = i * b..(i + 1) * b;
-        (
-            &self.q[at.start * BLOCK..at.end * BLOCK],
-            &self.scale[at.clone()],
-            &self.isum[2 * at.start..2 * at.end],
-            &self.fsum[at],
-        )
+    /// If it is stale.
+    pub fn quantised(&self, i: usize) -> impl Iterator<Item = &Block> {
+        assert!(self.fresh(self.group), "8-bit activations were not prepared");
+        let (first, step) = place(self.group, self.rows(), self.blocks(), i);
+        self.q[first..].iter().step_by(step).take(self.blocks())
     }
     /// Makes the 8-bit form of all rows, rows side by side on the team.
     pub fn quantise(&mut self, ctx: &Ctx) {
         crate::ops::quantise(ctx, self);
     }
+    /// Whether the 8-bit form is that of the f32 rows, in groups of `group`.
+    pub(crate) fn fresh(&self, group: usize) -> bool {
+        self.group > 0 && self.group == group
+    }
+    /// The 8-bit form of the rows from `row` on, which begins a tile of `rows` if these are a
+    /// tile's: block `b` of the tile's row `r` is `b·rows + r` after it.
+    pub(crate) fn tile(&self, row: usize) -> *const Block {
+        self.q[row * self.blocks()..].as_ptr()
+    }
+}
+
+/// Where a row's first 8-bit block lies, and how far apart its blocks are.
+fn place(group: usize, rows: usize, blocks: usize, row: usize) -> (usize, usize) {
+    let (first, size) = tile_of(group, rows, row);
+    (first * blocks + row - first, size)
+}
+
+/// The tile that `row` of `rows` is computed in, where tiles hold up to `most`: its first row, and
+/// its rows. What is left after whole tiles goes by fours, twos and ones.
+pub(crate) fn tile_of(most: usize, rows: usize, row: usize) -> (usize, usize) {
+    let whole = rows / most * most;
+    if row < whole {
+        return (row / most * most, most);
+    }
+    let mut first = whole;
+    for size in [4, 2] {
+        if rows - first >= size {
+            if row < first + size {
+                return (first, size);
+            }
+            first += size;
+        }
+    }
+    (row, 1)
 }
 
 /// An [`Act`] lent to the tasks of one phase, each of which writes parts that no other touches.
 pub(crate) struct SharedAct<'a> {
     f32: Shared<'a>,
-    q: Lent<'a, i8>,
-    scale: Lent<'a, f32>,
-    isum: Lent<'a, i16>,
-    fsum: Lent<'a, f32>,
+    q: Lent<'a, Block>,
+    group: usize,
     blocks: usize,
 }
 
 impl Act {
-    /// The rows to write, and their 8-bit form, which counts as made if `q8`.
-    pub(crate) fn shared(&mut self, q8: bool) -> SharedAct<'_> {
-        self.quantised = q8;
+    /// The rows to write, and their 8-bit form for tiles of up to `group` rows, which counts as
+    /// made if `q8`.
+    pub(crate) fn shared(&mut self, group: usize, q8: bool) -> SharedAct<'_> {
+        self.group = if q8 { group } else { 0 };
         let blocks = self.blocks();
-        SharedAct {
-            f32: self.f32.shared(),
-            q: Lent::new(&mut self.q),
-            scale: Lent::new(&mut self.scale),
-            isum: Lent::new(&mut self.isum),
-            fsum: Lent::new(&mut self.fsum),
-            blocks,
-        }
+        SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
     }
 }
 
@@ -135,17 +170,9 @@ impl<'a> SharedAct<'a> {
     ///
     /// # Safety
     /// No other live reference overlaps it.
-    pub(crate) unsafe fn quantised(&self, i: usize, from: usize, count: usize) -> QuantRow<'a> {
+    pub(crate) unsafe fn quantised(&self, i: usize, from: usize, count: usize) -> QuantRow<'_> {
         assert!(i < self.f32.rows() && from + count <= self.blocks);
-        let at = i * self.blocks + from;
-        // SAFETY: exclusive by the caller's promise.
-        unsafe {
-            QuantRow {
-                q: self.q.part(at * BLOCK, count * BLOCK),
-                scale: self.scale.part(at, count),
-                isum: self.isum.part(2 * at, 2 * count),
-                fsum: self.fsum.part(at, count),
-            }
-        }
+        let (first, step) = place(self.group, self.f32.rows(), self.blocks, i);
+        QuantRow { blocks: &self.q, first: first + from * step, step, len: count }
     }
 }

@@ -25,6 +25,8 @@ pub struct Kernels {
     pub name: &'static str,
     /// Whether this CPU has the tier's instructions.
     pub usable: fn() -> bool,
+    /// Batch rows that a tile of a product holds, by which the 8-bit form of rows is grouped.
+    pub tile: usize,
     /// By `Layout as usize`.
     pub matmul: [MatmulFn; Layout::COUNT],
     /// One row of f32 to 8 bits: see [`crate::act`].

@@ -1,5 +1,6 @@
 //! Attention: near a naive softmax in f64, and the same bits on every tier, at every thread
 //! count, for every cut of a prompt, and for a row alone or in a batch.
+use rinfer_kernels::act::Block;
 use rinfer_kernels::kv::{KvKind, PAGE, Pool};
 use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Ctx, attention};
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
@@ -97,9 +98,9 @@ impl Case {
                 true,
             );
             for (at, &row) in batch.iter().enumerate() {
-                let (q, scale, ..) = out.quantised(at);
-                let values = out.view().row(at).iter().chain(scale).map(|x| x.to_bits());
-                bits[row] = values.chain(q.iter().map(|&q| q as u32)).collect();
+                let block = |b: &Block| b.q.map(|q| q as u32).into_iter().chain([b.scale.to_bits()]);
+                let values = out.view().row(at).iter().map(|x| x.to_bits());
+                bits[row] = values.chain(out.quantised(at).flat_map(block)).collect();
             }
         }
         bits

@@ -1,5 +1,6 @@
 //! The elementwise operations: near their definitions in f64, and the same bits on every tier,
 //! at every thread count, and for a row alone or in a batch.
+use rinfer_kernels::act::Block;
 use rinfer_kernels::ops::*;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 
@@ -36,12 +37,14 @@ type Bits = Vec<Vec<u32>>;
 fn bits(m: &Mat) -> Bits {
     (0..m.rows()).map(|i| m.row(i).iter().map(|x| x.to_bits()).collect()).collect()
 }
+fn block_bits(b: &Block) -> impl Iterator<Item = u32> {
+    let sums = [b.scale.to_bits(), b.fsum.to_bits(), b.minus as u32];
+    b.q.map(|q| q as u32).into_iter().chain(sums).chain(b.isum.map(|s| s as u32))
+}
 fn act_bits(a: &Act) -> Bits {
     let row = |i| {
-        let (q, scale, isum, fsum) = a.quantised(i);
-        let values = a.view().row(i).iter().chain(scale).chain(fsum).map(|x| x.to_bits());
-        let codes = q.iter().map(|&q| q as u32).chain(isum.iter().map(|&s| s as u32));
-        values.chain(codes).collect()
+        let values = a.view().row(i).iter().map(|x| x.to_bits());
+        values.chain(a.quantised(i).flat_map(block_bits)).collect()
     };
     (0..a.rows()).map(row).collect()
 }
@@ -134,20 +137,21 @@ fn quantisation() {
         check(11, |ctx, rows| act_bits(&run(ctx, rows)));
         let a = run(&ctx(1, Kernels::best()), 0..11);
         for i in 0..11 {
-            let (q, scale, isum, fsum) = a.quantised(i);
-            for (b, x) in x.row(i).chunks(32).enumerate() {
+            assert_eq!(a.quantised(i).count(), cols.div_ceil(32));
+            for (b, x) in a.quantised(i).zip(x.row(i).chunks(32)) {
                 let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
                 let largest = if i == 5 { 0.0 } else { largest };
-                assert_eq!(scale[b], largest / 127.0);
+                assert_eq!(b.scale, largest / 127.0);
                 let code = |x: &f32| (x * (127.0 / largest)).round_ties_even() as i8;
                 let mut codes: Vec<i8> =
                     x.iter().map(|x| if largest == 0.0 { 0 } else { code(x) }).collect();
                 codes.resize(32, 0);
-                assert_eq!(q[b * 32..(b + 1) * 32], codes);
+                assert_eq!(b.q[..], codes);
                 let sum = |q: &[i8]| q.iter().map(|&q| i16::from(q)).sum::<i16>();
                 let sums = [sum(&codes[..16]), sum(&codes[16..])];
-                assert_eq!(isum[2 * b..2 * b + 2], sums);
-                assert_eq!(fsum[b], scale[b] * f32::from(sums[0] + sums[1]));
+                assert_eq!(b.isum, sums);
+                assert_eq!(b.minus, -i32::from(sums[0] + sums[1]));
+                assert_eq!(b.fsum, b.scale * f32::from(sums[0] + sums[1]));
             }
         }
     }
@@ -161,9 +165,9 @@ fn what_is_no_number_is_not_hidden() {
             x.data_mut()[at] = bad;
             let mut out = Act::new(1, 41);
             norm(&ctx(1, Kernels::best()), None, &x, &mut out, true);
-            let (_, scale, _, fsum) = out.quantised(0);
-            assert!(scale[at / 32].is_nan() && fsum[at / 32].is_nan());
-            assert!(!scale[1 - at / 32].is_nan());
+            let blocks: Vec<&Block> = out.quantised(0).collect();
+            assert!(blocks[at / 32].scale.is_nan() && blocks[at / 32].fsum.is_nan());
+            assert!(!blocks[1 - at / 32].scale.is_nan());
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Products: near their definition in f64; and the same bits on every tier, at every thread count,
 //! and for a row alone or in a batch.
-use rinfer_kernels::act::BLOCK;
 use rinfer_kernels::layout::{Layout, Packed, Reads, RowCodes};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{Ctx, Linear, embed, linear};
@@ -119,9 +118,8 @@ fn values(x: &Act, i: usize, reads: Reads) -> Vec<f64> {
     match reads {
         Reads::F32 => x.view().row(i).iter().map(|&x| f64::from(x)).collect(),
         Reads::Q8 => {
-            let (q, scale, ..) = x.quantised(i);
-            let value = |(k, &q): (usize, &i8)| f64::from(q) * f64::from(scale[k / BLOCK]);
-            q.iter().enumerate().map(value).collect()
+            let blocks = x.quantised(i);
+            blocks.flat_map(|b| b.q.map(|q| f64::from(q) * f64::from(b.scale))).collect()
         }
     }
 }

@@ -135,12 +135,12 @@ fn split(x: &Act, halves: &mut Act) {
     halves.resize(2 * rows);
     let halves = halves.f32_mut();
     for i in 0..rows {
-        let (exact, (codes, scales, ..)) = (x.view().row(i), x.quantised(i));
+        let exact = x.view().row(i);
         halves.row_mut(i).copy_from_slice(exact);
-        let blocks = halves.row_mut(rows + i).chunks_mut(BLOCK).zip(exact.chunks(BLOCK));
-        for ((lost, exact), (codes, scale)) in blocks.zip(codes.chunks(BLOCK).zip(scales)) {
-            for ((lost, exact), code) in lost.iter_mut().zip(exact).zip(codes) {
-                *lost = exact - scale * f32::from(*code);
+        let rest = halves.row_mut(rows + i).chunks_mut(BLOCK).zip(exact.chunks(BLOCK));
+        for ((rest, exact), block) in rest.zip(x.quantised(i)) {
+            for ((rest, exact), code) in rest.iter_mut().zip(exact).zip(block.q) {
+                *rest = exact - block.scale * f32::from(code);
             }
         }
     }

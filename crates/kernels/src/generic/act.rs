@@ -1,51 +1,79 @@
 //! Elementwise work on activations.
-use super::lanes::{self, Sixteen};
+use super::lanes;
 use super::math;
-use crate::{act::BLOCK, act::QuantRow, isa::Isa, ops::Glu};
+use crate::act::{BLOCK, Block, QuantRow};
+use crate::{isa::Isa, ops::Glu};
 
 /// Blocks whose largest magnitude is below this are zero: 127 divided by it must be finite.
 const SMALLEST: f32 = 1e-36;
 
 #[inline(always)]
-pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], out: QuantRow<'_>) {
+pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], mut out: QuantRow<'_>) {
     for (b, x) in x.chunks(BLOCK).enumerate() {
-        let q = &mut out.q[b * BLOCK..(b + 1) * BLOCK];
-        let isum = &mut out.isum[2 * b..2 * b + 2];
+        let out = out.block(b);
         // SAFETY: the caller's promise: the CPU has the set.
-        let largest = unsafe { Sixteen::<S>::magnitude(x) };
-        if largest < SMALLEST || largest == f32::INFINITY {
-            // What is no number must not be hidden by the rounding.
-            let scale = if largest < SMALLEST { 0.0 } else { f32::NAN };
-            q.fill(0);
-            isum.fill(0);
-            (out.scale[b], out.fsum[b]) = (scale, scale);
-            continue;
+        unsafe {
+            match x.as_array::<BLOCK>() {
+                Some(x) => block::<S>(x, out),
+                None => {
+                    let mut padded = [0.0; BLOCK];
+                    padded[..x.len()].copy_from_slice(x);
+                    block::<S>(&padded, out);
+                }
+            }
         }
-        // SAFETY: as above; no code exceeds 127 in magnitude.
-        unsafe { codes::<S>(x, 127.0 / largest, q, isum) };
-        out.scale[b] = largest / 127.0;
-        out.fsum[b] = out.scale[b] * f32::from(isum[0] + isum[1]);
     }
 }
 
-/// `q = round(x·inverse)`, and the sums of both halves.
 #[inline(always)]
-unsafe fn codes<S: Isa>(x: &[f32], inverse: f32, q: &mut [i8], isum: &mut [i16]) {
-    // SAFETY: the caller's promise; both halves of `q` are 16 long, which the lanes divide.
+unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
+    // SAFETY: the caller's promise; the lanes divide 32.
     unsafe {
-        for (half, (q, isum)) in q.chunks_exact_mut(16).zip(isum).enumerate() {
+        let largest = magnitude::<S>(x);
+        if largest < SMALLEST || largest == f32::INFINITY {
+            // What is no number must not be hidden by the rounding.
+            let scale = if largest < SMALLEST { 0.0 } else { f32::NAN };
+            *out = Block { scale, fsum: scale, ..Block::default() };
+            return;
+        }
+        // No code exceeds 127 in magnitude, and 16 of them sum to less than 2¹¹.
+        let isum = codes::<S>(x, 127.0 / largest, &mut out.q);
+        let sum = isum[0] + isum[1];
+        out.isum = isum.map(|sum| sum as i16);
+        out.minus = -sum;
+        out.scale = largest / 127.0;
+        out.fsum = out.scale * sum as f32;
+    }
+}
+
+/// The largest `|x|`, or infinity if one is infinite or NaN.
+#[inline(always)]
+unsafe fn magnitude<S: Isa>(x: &[f32; BLOCK]) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (mut largest, infinity) = (S::splat(0.0), S::splat(f32::INFINITY));
+        for at in (0..BLOCK).step_by(S::LANES) {
+            let x = S::abs(S::load(x.as_ptr().add(at)));
+            largest = S::max(largest, S::select_lt(x, infinity, x, infinity));
+        }
+        S::largest(largest)
+    }
+}
+
+/// `q = round(x·inverse)`; returns the sums of both halves.
+#[inline(always)]
+unsafe fn codes<S: Isa>(x: &[f32; BLOCK], inverse: f32, q: &mut [i8; BLOCK]) -> [i32; 2] {
+    // SAFETY: the caller's promise; the lanes divide a half.
+    unsafe {
+        [0, 16].map(|half| {
             let mut sum = S::splat_i(0);
-            for at in (0..16).step_by(S::LANES) {
-                let x = lanes::load::<S>(x, 16 * half + at, 0.0);
-                let code = S::round(S::mul(x, S::splat(inverse)));
+            for at in (half..half + 16).step_by(S::LANES) {
+                let code = S::round(S::mul(S::load(x.as_ptr().add(at)), S::splat(inverse)));
                 S::store_i8(q.as_mut_ptr().add(at), code);
                 sum = S::add_i(sum, code);
             }
-            let mut each = [0; 16];
-            S::store_i(each.as_mut_ptr(), sum);
-            // 16 codes sum to less than 2¹¹.
-            *isum = each[..S::LANES].iter().sum::<i32>() as i16;
-        }
+            S::total(sum)
+        })
     }
 }
 

@@ -104,23 +104,6 @@ impl<S: Isa> Sixteen<S> {
         }
     }
 
-    /// The largest `|x|`, or infinity if one is infinite or NaN.
-    #[inline(always)]
-    pub(crate) unsafe fn magnitude(x: &[f32]) -> f32 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let infinity = S::splat(f32::INFINITY);
-            let mut partial = [S::splat(0.0); 4];
-            for at in (0..x.len()).step_by(16) {
-                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    let x = S::abs(load::<S>(x, at + i * S::LANES, 0.0));
-                    *p = S::max(*p, S::select_lt(x, infinity, x, infinity));
-                }
-            }
-            Sixteen::<S>(partial).join(max)
-        }
-    }
-
     #[inline(always)]
     unsafe fn join(self, join: fn(f32, f32) -> f32) -> f32 {
         let mut x = [0.0; 16];

@@ -70,6 +70,18 @@ macro_rules! ymm {
             _mm256_andnot_ps(_mm256_set1_ps(-0.0), a)
         }
         #[inline(always)]
+        unsafe fn largest(a: __m256) -> f32 {
+            let x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps::<1>(x, x)))
+        }
+        #[inline(always)]
+        unsafe fn total(a: __m256i) -> i32 {
+            let x = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
+            let x = _mm_add_epi32(x, _mm_shuffle_epi32::<0b_11_10_11_10>(x));
+            _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32::<1>(x)))
+        }
+        #[inline(always)]
         unsafe fn select_lt(a: __m256, b: __m256, x: __m256, y: __m256) -> __m256 {
             _mm256_blendv_ps(y, x, _mm256_cmp_ps::<_CMP_LT_OQ>(a, b))
         }

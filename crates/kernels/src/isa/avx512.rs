@@ -72,6 +72,14 @@ unsafe impl Isa for Avx512 {
         _mm512_abs_ps(a)
     }
     #[inline(always)]
+    unsafe fn largest(a: __m512) -> f32 {
+        _mm512_reduce_max_ps(a)
+    }
+    #[inline(always)]
+    unsafe fn total(a: __m512i) -> i32 {
+        _mm512_reduce_add_epi32(a)
+    }
+    #[inline(always)]
     unsafe fn select_lt(a: __m512, b: __m512, x: __m512, y: __m512) -> __m512 {
         _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), y, x)
     }

@@ -34,7 +34,7 @@ pub(crate) const TIERS: &[&Kernels] = &[&scalar::KERNELS];
 pub(crate) unsafe trait Isa: Copy {
     /// Divides 16.
     const LANES: usize;
-    /// Batch rows that a matmul tile keeps in registers.
+    /// Batch rows that a matmul tile keeps in registers: 8, 6 or fewer.
     const TILE: usize;
     /// What the codes of [`Isa::dot4_wide`] count as biased by: 128 where it multiplies them as
     /// they are, 0 where it takes 128 off itself. A caller that wants `Σ (q - 128)·x` starts its
@@ -68,6 +68,13 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
     /// `if a < b { a } else { b }` in each lane.
     unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
+    /// The largest lane; none is NaN.
+    unsafe fn largest(a: Self::F) -> f32 {
+        let mut x = [0.0; 16];
+        // SAFETY: the lanes are at most sixteen.
+        unsafe { Self::store(x.as_mut_ptr(), a) };
+        x[..Self::LANES].iter().copied().fold(f32::NEG_INFINITY, f32::max)
+    }
     /// Clears the sign.
     unsafe fn abs(a: Self::F) -> Self::F;
     /// `if a < b { x } else { y }` in each lane.
@@ -83,6 +90,13 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn store_i(p: *mut i32, v: Self::I);
     unsafe fn add_i(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn mul_i(a: Self::I, b: Self::I) -> Self::I;
+    /// The sum of all lanes.
+    unsafe fn total(a: Self::I) -> i32 {
+        let mut x = [0; 16];
+        // SAFETY: as in `largest`.
+        unsafe { Self::store_i(x.as_mut_ptr(), a) };
+        x[..Self::LANES].iter().sum()
+    }
     unsafe fn and_i(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn or_i(a: Self::I, b: Self::I) -> Self::I;
     /// Logical, every lane by `N`.
@@ -178,6 +192,7 @@ macro_rules! tier {
         pub(crate) const $table: $crate::tier::Kernels = $crate::tier::Kernels {
             name: $name,
             usable: $usable,
+            tile: <$isa as $crate::isa::Isa>::TILE,
             matmul: [
                 leaf::matmul_f32, leaf::matmul_f16, leaf::matmul_bf16, leaf::matmul_w8,
                 leaf::matmul_w8f, leaf::matmul_w4, leaf::matmul_w4m, leaf::matmul_w5,

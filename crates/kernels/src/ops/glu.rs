@@ -26,7 +26,7 @@ pub fn glu(ctx: &Ctx, act: Glu, gate: &Mat, up: Option<&Mat>, out: &mut Act, q8:
     let same = |up: &Mat| (up.rows(), up.cols()) == (gate.rows(), gate.cols());
     assert!(up.is_none_or(same), "gate and up are of one shape");
     out.resize(gate.rows());
-    let out = out.shared(q8);
+    let out = out.shared(ctx.kernels.tile, q8);
     ctx.each_chunk(gate.rows(), gate.cols(), |i, from, len| {
         let up = up.map_or(&[][..], |up| &up.row(i)[from..from + len]);
         // SAFETY: the tier is usable, lengths agree; chunks are disjoint and whole blocks.

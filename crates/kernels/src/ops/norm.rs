@@ -38,7 +38,7 @@ pub fn norm(ctx: &Ctx, norm: Option<&Norm<'_>>, x: &Mat, out: &mut Act, q8: bool
     }
     out.resize(x.rows());
     let blocks = out.blocks();
-    let out = out.shared(q8);
+    let out = out.shared(ctx.kernels.tile, q8);
     ctx.each_row(x.rows(), x.cols(), |i| {
         // SAFETY: the tier is usable, lengths agree; a row is one task's.
         unsafe {

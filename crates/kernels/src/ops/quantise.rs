@@ -4,11 +4,11 @@ use crate::act::{Act, BLOCK};
 
 /// Makes the 8-bit form of all rows of `x`, unless it is fresh.
 pub fn quantise(ctx: &Ctx, x: &mut Act) {
-    if x.quantised {
+    if x.fresh(ctx.kernels.tile) {
         return;
     }
     let (rows, cols) = (x.rows(), x.cols());
-    let out = x.shared(true);
+    let out = x.shared(ctx.kernels.tile, true);
     ctx.each_chunk(rows, cols, |i, from, len| {
         // SAFETY: the tier is usable; chunks are disjoint and whole blocks.
         unsafe {

@@ -1,6 +1,6 @@
 //! Layouts with one scale per 32: W8, W8F, W4, W4M, W5, W5M.
 use super::codes::dots;
-use super::tile::{Input, Kernel, Panel, Sums, panels, store};
+use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
@@ -24,7 +24,10 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     const FIT: usize = 1;
 
     #[inline(always)]
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(
+        w: Panel,
+        x: Input<R>,
+    ) -> [[S::F; V]; R] {
         let layout = const { Layout::ALL[LAYOUT] };
         let bits = layout.bits();
         // 8-bit codes: the instruction set may subtract the offset itself.
@@ -36,9 +39,8 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
                 w.head_ahead::<S>(layout.head() * b, layout.head(), 64 * bits);
                 let mut acc = [[S::splat_i(0); V]; R];
                 if offset != 0 {
-                    let bias = S::splat_i(twice(-offset));
                     for r in 0..R {
-                        acc[r] = [S::dot2(bias, x.isum(r, b)); V];
+                        acc[r] = [shifted::<S>(S::splat_i(x.minus(r, b)), offset); V];
                     }
                 }
                 dots::<S, R, V>(bits, (w, 64 * bits * b), (x, b), None, &mut acc);
@@ -53,7 +55,7 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
                     }
                 }
             }
-            store::<S, R, V>(sums, w.lane(), &y);
+            y
         }
     }
 }
@@ -75,7 +77,15 @@ unsafe fn scales<S: Isa>(layout: Layout, w: Panel, b: usize, v: usize) -> (S::F,
     }
 }
 
-/// A number in both 16-bit halves.
-const fn twice(n: i32) -> i32 {
-    n << 16 | n & 0xffff
+/// `x` times an offset, which is a power of two.
+#[inline(always)]
+unsafe fn shifted<S: Isa>(x: S::I, offset: i32) -> S::I {
+    // SAFETY: the CPU has `S`.
+    unsafe {
+        match offset {
+            8 => S::shl_i::<3>(x),
+            16 => S::shl_i::<4>(x),
+            _ => S::shl_i::<7>(x),
+        }
+    }
 }

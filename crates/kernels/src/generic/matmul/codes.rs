@@ -21,7 +21,7 @@ macro_rules! each_group {
 pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
     bits: usize,
     (w, at): (Panel, usize),
-    (x, b): (Input, usize),
+    (x, b): (Input<R>, usize),
     scales: Option<[[S::I; 2]; V]>,
     acc: &mut [[S::I; V]; R],
 ) {

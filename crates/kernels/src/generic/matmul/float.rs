@@ -1,5 +1,5 @@
 //! F32, F16 and BF16.
-use super::tile::{Input, Kernel, Panel, Sums, panels, store};
+use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::mat::MatmulTask;
 use std::ops::Range;
@@ -22,9 +22,8 @@ macro_rules! float_layouts {
             #[inline(always)]
             unsafe fn tile<S: Isa, const R: usize, const V: usize>(
                 w: Panel,
-                x: Input,
-                sums: &mut Sums,
-            ) {
+                x: Input<R>,
+            ) -> [[S::F; V]; R] {
                 // SAFETY: the loop visits the inputs of the panel and the rows.
                 unsafe {
                     let mut y = [[S::splat(0.0); V]; R];
@@ -42,7 +41,7 @@ macro_rules! float_layouts {
                             }
                         }
                     }
-                    store::<S, R, V>(sums, w.lane(), &y);
+                    y
                 }
             }
         }

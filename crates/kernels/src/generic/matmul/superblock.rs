@@ -1,6 +1,6 @@
 //! K-quants, 256 inputs to a block of scales: W4K and W5K, W2K, W6K.
 use super::codes::dots;
-use super::tile::{Input, Kernel, Panel, Sums, panels, store};
+use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
@@ -24,7 +24,10 @@ impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
     const FIT: usize = 1;
 
     #[inline(always)]
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, sums: &mut Sums) {
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(
+        w: Panel,
+        x: Input<R>,
+    ) -> [[S::F; V]; R] {
         let layout = const { Layout::ALL[LAYOUT] };
         // SAFETY: the loops visit the blocks of the panel and the rows.
         unsafe {
@@ -42,7 +45,7 @@ impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
                     }
                 }
             }
-            store::<S, R, V>(sums, w.lane(), &y);
+            y
         }
     }
 }
@@ -90,7 +93,7 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
     (i, odd): (usize, usize),
     b: usize,
     w: Panel,
-    x: Input,
+    x: Input<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -121,7 +124,7 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
     j: usize,
     b: usize,
     w: Panel,
-    x: Input,
+    x: Input<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -154,7 +157,7 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
     j: usize,
     b: usize,
     w: Panel,
-    x: Input,
+    x: Input<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.

@@ -1,5 +1,5 @@
 //! The loops around a tile: which rows and panels, and what becomes of its sums.
-use crate::act::{Act, BLOCK};
+use crate::act::{Act, Block, tile_of};
 use crate::isa::Isa;
 use crate::layout::PANEL;
 use crate::mat::{MatmulTask, Store};
@@ -9,12 +9,13 @@ use std::ops::Range;
 pub(super) trait Kernel {
     /// Sums that fit in registers, as multiples of [`Isa::TILE`].
     const FIT: usize;
-    /// Writes the sums of `R` rows by `V` vectors over all inputs, from a row's `lane` on.
+    /// The sums of `R` rows by `V` vectors over all inputs.
     ///
     /// # Safety
     /// The CPU has `S`; `w` is a panel of this layout, from the tile's first lane on; `x` is the
-    /// tile's first row, in the form that the layout reads, with as many inputs.
-    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input, y: &mut Sums);
+    /// tile's rows, in the form that the layout reads, with as many inputs.
+    unsafe fn tile<S: Isa, const R: usize, const V: usize>(w: Panel, x: Input<R>)
+    -> [[S::F; V]; R];
 }
 
 /// Bytes of codes that memory is asked for ahead of their use: the CPU's own prefetch ends at each
@@ -61,37 +62,21 @@ impl Panel {
             unsafe { S::prefetch(self.heads.wrapping_add(offset + ahead)) };
         }
     }
-    /// The tile's first lane.
-    #[inline(always)]
-    pub fn lane(self) -> usize {
-        self.lane
-    }
 }
 
-/// Activations from one row on.
+/// Activations of a tile's `R` rows.
 #[derive(Clone, Copy)]
-pub(super) struct Input {
+pub(super) struct Input<const R: usize> {
     f32: *const f32,
-    q: *const i8,
-    scale: *const f32,
-    isum: *const i16,
-    fsum: *const f32,
+    q: *const Block,
     cols: usize,
     blocks: usize,
 }
 
-impl Input {
-    fn new(x: &Act, row: usize) -> Input {
+impl<const R: usize> Input<R> {
+    fn new(x: &Act, row: usize) -> Self {
         let (cols, blocks) = (x.cols(), x.blocks());
-        Input {
-            f32: x.f32.data()[row * cols..].as_ptr(),
-            q: x.q[row * blocks * BLOCK..].as_ptr(),
-            scale: x.scale[row * blocks..].as_ptr(),
-            isum: x.isum[2 * row * blocks..].as_ptr(),
-            fsum: x.fsum[row * blocks..].as_ptr(),
-            cols,
-            blocks,
-        }
+        Input { f32: x.f32.data()[row * cols..].as_ptr(), q: x.tile(row), cols, blocks }
     }
     /// Inputs to a row.
     #[inline(always)]
@@ -109,29 +94,41 @@ impl Input {
         // SAFETY: this and the following read within the rows, by the caller's promise.
         unsafe { *self.f32.add(r * self.cols + k) }
     }
+    /// Block `b` of row `r`.
+    #[inline(always)]
+    unsafe fn block(self, r: usize, b: usize) -> *const Block {
+        // SAFETY: as above.
+        unsafe { self.q.add(b * R + r) }
+    }
     /// The four codes of group `g` in block `b`.
     #[inline(always)]
     pub unsafe fn word(self, r: usize, b: usize, g: usize) -> i32 {
-        // SAFETY: as above.
-        unsafe { self.q.add((r * self.blocks + b) * BLOCK + 4 * g).cast::<i32>().read_unaligned() }
+        // SAFETY: as above; a block's codes lie first in it, aligned.
+        unsafe { *self.block(r, b).cast::<i32>().add(g) }
     }
     /// The scale of block `b`.
     #[inline(always)]
     pub unsafe fn scale(self, r: usize, b: usize) -> f32 {
         // SAFETY: as above.
-        unsafe { *self.scale.add(r * self.blocks + b) }
+        unsafe { (*self.block(r, b)).scale }
     }
     /// The sums of block `b`'s two halves, 16 bits each.
     #[inline(always)]
     pub unsafe fn isum(self, r: usize, b: usize) -> i32 {
+        // SAFETY: as above; the two lie on a boundary of 32 bits.
+        unsafe { *(&raw const (*self.block(r, b)).isum).cast() }
+    }
+    /// The negated sum of block `b`.
+    #[inline(always)]
+    pub unsafe fn minus(self, r: usize, b: usize) -> i32 {
         // SAFETY: as above.
-        unsafe { self.isum.add(2 * (r * self.blocks + b)).cast::<i32>().read_unaligned() }
+        unsafe { (*self.block(r, b)).minus }
     }
     /// The scaled sum of block `b`.
     #[inline(always)]
     pub unsafe fn fsum(self, r: usize, b: usize) -> f32 {
         // SAFETY: as above.
-        unsafe { *self.fsum.add(r * self.blocks + b) }
+        unsafe { (*self.block(r, b)).fsum }
     }
 }
 
@@ -150,28 +147,20 @@ pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range
         let to = rows.min(from + chunk);
         for p in panels.clone() {
             let mut row = from;
-            // SAFETY: rows and panels are within the task's, whose shapes agree.
-            unsafe {
-                while const { S::TILE >= 8 } && to - row >= 8 {
-                    rows_of::<S, K, 8>(t, p, row);
-                    row += 8;
+            while row < to {
+                let (_, size) = tile_of(S::TILE, rows, row);
+                // SAFETY: rows and panels are within the task's, whose shapes agree; no tile is of
+                // more rows than `S` holds.
+                unsafe {
+                    match size {
+                        8 if const { S::TILE == 8 } => rows_of::<S, K, 8>(t, p, row),
+                        6 if const { S::TILE == 6 } => rows_of::<S, K, 6>(t, p, row),
+                        4 if const { S::TILE >= 4 } => rows_of::<S, K, 4>(t, p, row),
+                        2 if const { S::TILE >= 2 } => rows_of::<S, K, 2>(t, p, row),
+                        _ => rows_of::<S, K, 1>(t, p, row),
+                    }
                 }
-                while const { S::TILE == 6 } && to - row >= 6 {
-                    rows_of::<S, K, 6>(t, p, row);
-                    row += 6;
-                }
-                while const { S::TILE >= 4 } && to - row >= 4 {
-                    rows_of::<S, K, 4>(t, p, row);
-                    row += 4;
-                }
-                while const { S::TILE >= 2 } && to - row >= 2 {
-                    rows_of::<S, K, 2>(t, p, row);
-                    row += 2;
-                }
-                while to > row {
-                    rows_of::<S, K, 1>(t, p, row);
-                    row += 1;
-                }
+                row += size;
             }
         }
     }
@@ -204,50 +193,68 @@ unsafe fn vectors_of<S: Isa, K: Kernel, const R: usize, const V: usize>(
 ) {
     let (heads, codes) = t.weights.panel(p);
     let (heads, codes) = (heads.as_ptr(), codes.as_ptr());
-    let x = Input::new(t.input, row);
-    let mut y = [[0.0; PANEL]; ROWS];
+    let x = Input::<R>::new(t.input, row);
     for lane in (0..PANEL).step_by(V * S::LANES) {
+        let n = PANEL * p + lane;
+        let left = t.weights.rows().saturating_sub(n);
         // SAFETY: passed on.
-        unsafe { K::tile::<S, R, V>(Panel { heads, codes, lane }, x, &mut y) };
+        unsafe {
+            let y = K::tile::<S, R, V>(Panel { heads, codes, lane }, x);
+            if left >= V * S::LANES {
+                whole::<S, R, V>(t, (row, n), y);
+            } else {
+                part::<S, R, V>(t, (row, n), left, y);
+            }
+        }
     }
-    finish(t, p, row, &y[..R]);
 }
 
-/// Rows that a tile may have.
-const ROWS: usize = 8;
-/// A tile's sums, before bias and store.
-pub(super) type Sums = [[f32; PANEL]; ROWS];
-
-/// Writes `R` rows by `V` vectors from a row's `lane` on.
+/// Adds the bias to a tile's sums and stores them.
 #[inline(always)]
-pub(super) unsafe fn store<S: Isa, const R: usize, const V: usize>(
-    sums: &mut Sums,
-    lane: usize,
-    y: &[[S::F; V]; R],
+unsafe fn whole<S: Isa, const R: usize, const V: usize>(
+    t: &MatmulTask<'_>,
+    (row, n): (usize, usize),
+    y: [[S::F; V]; R],
 ) {
     for r in 0..R {
+        let out = t.out.at(row + r, n, V * S::LANES);
         for v in 0..V {
-            // SAFETY: a tile's lanes are within a panel.
-            unsafe { S::store(sums[r].as_mut_ptr().add(lane + v * S::LANES), y[r][v]) };
+            let mut y = y[r][v];
+            // SAFETY: there are as many outputs, and their panel is this task's.
+            unsafe {
+                if let Some(bias) = t.bias {
+                    y = S::add(y, S::load(bias.as_ptr().add(n + v * S::LANES)));
+                }
+                let out = out.add(v * S::LANES);
+                match t.store {
+                    Store::Set => S::store(out, y),
+                    Store::Add => S::store(out, S::add(S::load(out), y)),
+                }
+            }
         }
     }
 }
 
-/// Adds the bias to a panel's sums and stores those of outputs that exist.
-fn finish(t: &MatmulTask<'_>, p: usize, row: usize, sums: &[[f32; PANEL]]) {
-    let n = PANEL * p;
-    let lanes = PANEL.min(t.weights.rows() - n);
-    let bias = t.bias.map(|bias| &bias[n..n + lanes]);
-    for (r, sums) in sums.iter().enumerate() {
-        let mut y = *sums;
-        if let Some(bias) = bias {
-            y.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
+/// As `whole` where only the first `lanes` outputs exist.
+#[cold]
+#[inline(never)]
+unsafe fn part<S: Isa, const R: usize, const V: usize>(
+    t: &MatmulTask<'_>,
+    (row, n): (usize, usize),
+    lanes: usize,
+    y: [[S::F; V]; R],
+) {
+    for r in 0..R {
+        let mut sums = [0.0; PANEL];
+        for v in 0..V {
+            // SAFETY: a tile's lanes are at most a panel's.
+            unsafe { S::store(sums.as_mut_ptr().add(v * S::LANES), y[r][v]) };
         }
-        // SAFETY: tasks write disjoint panels.
-        let out = unsafe { t.out.part(row + r, n, lanes) };
-        match t.store {
-            Store::Set => out.copy_from_slice(&y[..lanes]),
-            Store::Add => out.iter_mut().zip(y).for_each(|(out, y)| *out += y),
+        for (i, y) in sums[..lanes].iter().enumerate() {
+            let y = t.bias.map_or(*y, |bias| y + bias[n + i]);
+            // SAFETY: the panel is this task's.
+            let out = unsafe { &mut t.out.part(row + r, n + i, 1)[0] };
+            *out = if t.store == Store::Add { *out + y } else { y };
         }
     }
 }

@@ -128,7 +128,7 @@ pub fn attention(
         slot,
         stats: Lent::new(stats),
         shares: Lent::new(shares),
-        out: out.shared(q8),
+        out: out.shared(ctx.kernels.tile, q8),
     };
     work.run(&ctx.team, q8);
 }
