@@ -147,10 +147,6 @@ macro_rules! ymm {
         }
 
         #[inline(always)]
-        unsafe fn prefetch(p: *const u8) {
-            _mm_prefetch::<_MM_HINT_T0>(p.cast())
-        }
-        #[inline(always)]
         unsafe fn load_b(p: *const u8) -> __m256i {
             _mm256_loadu_si256(p.cast())
         }

@@ -143,10 +143,6 @@ unsafe impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn prefetch(p: *const u8) {
-        _mm_prefetch::<_MM_HINT_T0>(p.cast())
-    }
-    #[inline(always)]
     unsafe fn load_b(p: *const u8) -> __m512i {
         _mm512_loadu_si512(p.cast())
     }

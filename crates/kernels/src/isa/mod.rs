@@ -109,12 +109,6 @@ pub(crate) unsafe trait Isa: Copy {
     /// Narrows to `LANES` signed bytes; the values must fit.
     unsafe fn store_i8(p: *mut i8, v: Self::I);
 
-    /// Asks for the cache line at `p`, which may lie anywhere.
-    #[inline(always)]
-    unsafe fn prefetch(p: *const u8) {
-        let _ = p;
-    }
-
     /// Loads `4·LANES` bytes.
     unsafe fn load_b(p: *const u8) -> Self::B;
     unsafe fn splat_b(x: u8) -> Self::B;

@@ -148,10 +148,6 @@ unsafe impl Isa for Neon {
     }
 
     #[inline(always)]
-    unsafe fn prefetch(p: *const u8) {
-        asm!("prfm pldl1keep, [{p}]", p = in(reg) p, options(readonly, nostack, preserves_flags));
-    }
-    #[inline(always)]
     unsafe fn load_b(p: *const u8) -> uint8x16_t {
         vld1q_u8(p)
     }

@@ -1,10 +1,12 @@
 //! Packed weights: how a matrix lies in memory for the kernels, the same bytes on every tier.
 //!
 //! Rows (outputs) are grouped in panels of 16, the last one padded with zero rows. Within a panel
-//! the 16 rows are interleaved so that a SIMD lane is a row. A panel is two regions, each padded to
-//! 64 bytes: the blocks' scales ([`scales`]), then their codes, 4 inputs to a 32-bit lane
-//! ([`codes`]); a float panel has elements only ([`float`]). A weight takes as many bits as in the
-//! format that it comes from.
+//! the 16 rows are interleaved so that a SIMD lane is a row. A panel is its blocks one after another,
+//! each the scales ([`scales`]) and then the codes, 4 inputs to a 32-bit lane ([`codes`]); a float
+//! panel has elements only ([`float`]). Two blocks go together, both scales first, where one's
+//! scales are no multiple of 64 bytes. So a product reads memory in one run from front to back,
+//! which the CPU fetches ahead by itself, at twice the rate of two runs side by side. A weight
+//! takes as many bits as in the format that it comes from.
 mod codes;
 mod float;
 mod pack;
@@ -108,6 +110,20 @@ impl Layout {
             Layout::W6K => 288,
         }
     }
+    /// Bytes of codes that a panel has to a block.
+    const fn codes(self) -> usize {
+        self.block() * PANEL / 8 * self.bits()
+    }
+    /// Blocks that lie together, so that codes begin on a boundary of 64 bytes.
+    pub(crate) const fn together(self) -> usize {
+        if self.head().is_multiple_of(64) { 1 } else { 2 }
+    }
+    /// Where block `b`'s scales and codes lie in a panel.
+    pub(crate) const fn place(self, b: usize) -> (usize, usize) {
+        let (n, i) = (self.together(), b % self.together());
+        let at = (b - i) * (self.head() + self.codes());
+        (at + i * self.head(), at + n * self.head() + i * self.codes())
+    }
     /// What a code is biased by.
     pub(crate) const fn offset(self) -> i32 {
         match self {
@@ -186,10 +202,10 @@ impl Packed {
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
-    /// Panel `p`: its scales, its codes.
-    pub(crate) fn panel(&self, p: usize) -> (&[u8], &[u8]) {
+    /// Panel `p`.
+    pub(crate) fn panel(&self, p: usize) -> &[u8] {
         let bytes = panel_bytes(self.layout, self.cols);
-        self.bytes()[p * bytes..][..bytes].split_at(head_bytes(self.layout, self.cols))
+        &self.bytes()[p * bytes..][..bytes]
     }
     /// Row `i` as f32, by the formula at [`Layout`], products and differences rounded one by one.
     ///
@@ -198,15 +214,16 @@ impl Packed {
     pub fn row(&self, i: usize, out: &mut [f32]) {
         assert!(i < self.rows && out.len() == self.cols, "row {i} of {}", self.rows);
         let (layout, r) = (self.layout, i % PANEL);
-        let (heads, codes) = self.panel(i / PANEL);
+        let panel = self.panel(i / PANEL);
         if layout.reads() == Reads::F32 {
-            return float::get(layout, codes, r, out);
+            return float::get(layout, panel, r, out);
         }
-        let vectors = codes.chunks_exact(64 * layout.bits());
-        for (k, (out, vectors)) in out.chunks_exact_mut(32).zip(vectors).enumerate() {
+        let vectors = 64 * layout.bits();
+        for (k, out) in out.chunks_exact_mut(32).enumerate() {
             let (block, within) = (32 * k / layout.block(), 32 * k % layout.block());
-            let head = scales::Head::new(layout, &heads[block * layout.head()..], r);
-            let q = codes::get(layout.bits(), vectors, r);
+            let (head, codes) = layout.place(block);
+            let head = scales::Head::new(layout, &panel[head..], r);
+            let q = codes::get(layout.bits(), &panel[codes + within / 32 * vectors..][..vectors], r);
             let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
             for (j, (out, q)) in subs.enumerate() {
                 let (scale, min) = head.affine(within / layout.sub() + j);
@@ -218,15 +235,14 @@ impl Packed {
     }
 }
 
-/// Bytes of a panel's scales, padded.
-fn head_bytes(layout: Layout, cols: usize) -> usize {
-    padded((cols / layout.block()).saturating_mul(layout.head()))
-}
-
 /// Bytes of a panel.
 fn panel_bytes(layout: Layout, cols: usize) -> usize {
-    let codes = padded(cols.saturating_mul(PANEL / 8 * layout.bits()));
-    head_bytes(layout, cols).saturating_add(codes)
+    if layout.reads() == Reads::F32 {
+        return padded(cols.saturating_mul(PANEL / 8 * layout.bits()));
+    }
+    let (blocks, n) = (cols / layout.block(), layout.together());
+    let heads = blocks.div_ceil(n).saturating_mul(n * layout.head());
+    heads.saturating_add(blocks.saturating_mul(layout.codes()))
 }
 
 fn padded(bytes: usize) -> usize {

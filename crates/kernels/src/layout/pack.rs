@@ -1,6 +1,6 @@
 //! Packing: from rows' codes to panels, side by side on a team, in memory that is given back as
 //! the rows are done with.
-use super::{Layout, PANEL, Packed, Reads, codes, float, head_bytes, panel_bytes, scales};
+use super::{Layout, PANEL, Packed, Reads, codes, float, panel_bytes, scales};
 use crate::Team;
 use crate::mat::Lent;
 use crate::room::Room;
@@ -145,17 +145,18 @@ impl Codes {
     }
     /// Writes a panel.
     fn put(&self, layout: Layout, cols: usize, panel: &mut [u8]) {
-        let (heads, out) = panel.split_at_mut(head_bytes(layout, cols));
         if layout.reads() == Reads::F32 {
-            return float::put(layout, &self.0, &mut out[..cols * PANEL / 8 * layout.bits()]);
-        }
-        let heads = heads.chunks_exact_mut(layout.head()).take(cols / layout.block());
-        for (b, head) in heads.enumerate() {
-            scales::put(layout, &self.0, b, head);
+            return float::put(layout, &self.0, &mut panel[..cols * PANEL / 8 * layout.bits()]);
         }
         let rows = self.0.each_ref().map(|row| row.q.as_chunks().0);
-        for (k, out) in out.chunks_exact_mut(64 * layout.bits()).enumerate() {
-            codes::put(layout.bits(), &rows.map(|row| &row[k]), out);
+        let each = layout.block() / 32;
+        for b in 0..cols / layout.block() {
+            let (head, codes) = layout.place(b);
+            scales::put(layout, &self.0, b, &mut panel[head..][..layout.head()]);
+            let vectors = panel[codes..][..layout.codes()].chunks_exact_mut(64 * layout.bits());
+            for (k, out) in (b * each..).zip(vectors) {
+                codes::put(layout.bits(), &rows.map(|row| &row[k]), out);
+            }
         }
     }
 }

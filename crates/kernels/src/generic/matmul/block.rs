@@ -29,29 +29,15 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
         x: Input<R>,
     ) -> [[S::F; V]; R] {
         let layout = const { Layout::ALL[LAYOUT] };
-        let bits = layout.bits();
-        // 8-bit codes: the instruction set may subtract the offset itself.
-        let offset = if bits == 8 { S::WIDE } else { layout.offset() };
         // SAFETY: the loop visits the blocks of the panel and the rows.
         unsafe {
             let mut y = [[S::splat(0.0); V]; R];
-            for b in 0..x.blocks() {
-                w.head_ahead::<S>(layout.head() * b, layout.head(), 64 * bits);
-                let mut acc = [[S::splat_i(0); V]; R];
-                if offset != 0 {
-                    for r in 0..R {
-                        acc[r] = [shifted::<S>(S::splat_i(x.minus(r, b)), offset); V];
-                    }
-                }
-                dots::<S, R, V>(bits, (w, 64 * bits * b), (x, b), None, &mut acc);
-                for v in 0..V {
-                    let (d, m) = scales::<S>(layout, w, b, v);
-                    for r in 0..R {
-                        let scale = S::mul(d, S::splat(x.scale(r, b)));
-                        y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
-                        if let Some(m) = m {
-                            y[r][v] = S::fma(m, S::splat(x.fsum(r, b)), y[r][v]);
-                        }
+            let together = const { Layout::ALL[LAYOUT].together() };
+            for first in (0..x.blocks()).step_by(together) {
+                for b in first..first + together {
+                    if b < x.blocks() {
+                        let (head, codes) = layout.place(b);
+                        block::<S, R, V>(layout, w, (head, codes), (x, b), &mut y);
                     }
                 }
             }
@@ -60,19 +46,52 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     }
 }
 
-/// Scales and minima of block `b`.
+/// Adds block `b`, whose scales and codes are at `head` and `codes`.
 #[inline(always)]
-unsafe fn scales<S: Isa>(layout: Layout, w: Panel, b: usize, v: usize) -> (S::F, Option<S::F>) {
-    let at = layout.head() * b;
-    // SAFETY: block `b`'s head.
+unsafe fn block<S: Isa, const R: usize, const V: usize>(
+    layout: Layout,
+    w: Panel,
+    (head, codes): (usize, usize),
+    (x, b): (Input<R>, usize),
+    y: &mut [[S::F; V]; R],
+) {
+    let bits = layout.bits();
+    // 8-bit codes: the instruction set may subtract the offset itself.
+    let offset = if bits == 8 { S::WIDE } else { layout.offset() };
+    // SAFETY: the block is within the panel and the rows, by the caller's promise.
+    unsafe {
+        let mut acc = [[S::splat_i(0); V]; R];
+        if offset != 0 {
+            for r in 0..R {
+                acc[r] = [shifted::<S>(S::splat_i(x.minus(r, b)), offset); V];
+            }
+        }
+        dots::<S, R, V>(bits, (w, codes), (x, b), None, &mut acc);
+        for v in 0..V {
+            let (d, m) = scales::<S>(layout, w, head, v);
+            for r in 0..R {
+                let scale = S::mul(d, S::splat(x.scale(r, b)));
+                y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+                if let Some(m) = m {
+                    y[r][v] = S::fma(m, S::splat(x.fsum(r, b)), y[r][v]);
+                }
+            }
+        }
+    }
+}
+
+/// Scales and minima at `at`.
+#[inline(always)]
+unsafe fn scales<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> (S::F, Option<S::F>) {
+    // SAFETY: a block's head.
     unsafe {
         match layout {
-            Layout::W8F => (S::load(w.head::<S, 4>(at, v).cast()), None),
+            Layout::W8F => (S::load(w.at::<S, 4>(at, v).cast()), None),
             Layout::W4M | Layout::W5M => (
-                S::load_f16(w.head::<S, 2>(at, v).cast()),
-                Some(S::load_f16(w.head::<S, 2>(at + 32, v).cast())),
+                S::load_f16(w.at::<S, 2>(at, v).cast()),
+                Some(S::load_f16(w.at::<S, 2>(at + 32, v).cast())),
             ),
-            _ => (S::load_f16(w.head::<S, 2>(at, v).cast()), None),
+            _ => (S::load_f16(w.at::<S, 2>(at, v).cast()), None),
         }
     }
 }

@@ -28,12 +28,11 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
         let length = if scales.is_some() { run::<S>(bits).min(4) } else { run::<S>(bits) };
-        w.codes_ahead::<S>(at, bits);
         let zero = S::open(S::splat_i(0));
         let mut sums = [[zero; V]; R];
         each_group!(G => {
             for v in 0..V {
-                let codes = group::<S>(bits, w.codes::<S, 4>(at, v), G);
+                let codes = group::<S>(bits, w.at::<S, 4>(at, v), G);
                 for r in 0..R {
                     let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
                     if G.is_multiple_of(length) {

@@ -32,20 +32,42 @@ impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
         // SAFETY: the loops visit the blocks of the panel and the rows.
         unsafe {
             let mut y = [[S::splat(0.0); V]; R];
-            for superblock in 0..x.blocks() / 8 {
-                let head = Head::<S, V>::load(layout, w, superblock);
-                for i in 0..4 {
-                    for odd in 0..2 {
-                        let (j, b) = (2 * i + odd, 8 * superblock + 2 * i + odd);
-                        match layout {
-                            Layout::W6K => w6k_block(&head, j, b, w, x, &mut y),
-                            Layout::W2K => w2k_block(&head, j, b, w, x, &mut y),
-                            _ => w45k_block(layout.bits(), &head, (i, odd), b, w, x, &mut y),
-                        }
+            let (blocks, together) = (x.blocks() / 8, const { Layout::ALL[LAYOUT].together() });
+            for first in (0..blocks).step_by(together) {
+                for at in first..first + together {
+                    if at < blocks {
+                        superblock::<S, R, V>(layout, w, x, at, &mut y);
                     }
                 }
             }
             y
+        }
+    }
+}
+
+/// Adds superblock `at`.
+#[inline(always)]
+unsafe fn superblock<S: Isa, const R: usize, const V: usize>(
+    layout: Layout,
+    w: Panel,
+    x: Input<R>,
+    at: usize,
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: the superblock is within the panel and the rows, by the caller's promise.
+    unsafe {
+        let (head, codes) = layout.place(at);
+        let head = Head::<S, V>::load(layout, w, head);
+        for i in 0..4 {
+            for odd in 0..2 {
+                let j = 2 * i + odd;
+                let (w, x) = ((w, codes + 64 * layout.bits() * j), (x, 8 * at + j));
+                match layout {
+                    Layout::W6K => w6k_block(&head, j, w, x, y),
+                    Layout::W2K => w2k_block(&head, j, w, x, y),
+                    _ => w45k_block(layout.bits(), &head, (i, odd), w, x, y),
+                }
+            }
         }
     }
 }
@@ -61,16 +83,14 @@ struct Head<S: Isa, const V: usize> {
 
 impl<S: Isa, const V: usize> Head<S, V> {
     #[inline(always)]
-    unsafe fn load(layout: Layout, w: Panel, superblock: usize) -> Head<S, V> {
-        let at = layout.head() * superblock;
+    unsafe fn load(layout: Layout, w: Panel, at: usize) -> Head<S, V> {
         // SAFETY: the superblock's head.
         unsafe {
-            w.head_ahead::<S>(at, layout.head(), 512 * layout.bits());
             let (mut d, mut minus_m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
-                d[v] = S::load_f16(w.head::<S, 2>(at, v).cast());
+                d[v] = S::load_f16(w.at::<S, 2>(at, v).cast());
                 if !matches!(layout, Layout::W6K) {
-                    let m = S::load_f16(w.head::<S, 2>(at + 32, v).cast());
+                    let m = S::load_f16(w.at::<S, 2>(at + 32, v).cast());
                     minus_m[v] = S::mul(m, S::splat(-1.0));
                 }
             }
@@ -81,7 +101,7 @@ impl<S: Isa, const V: usize> Head<S, V> {
     #[inline(always)]
     unsafe fn bytes(&self, offset: usize, v: usize) -> S::I {
         // SAFETY: within the head.
-        unsafe { S::load_u8(self.w.head::<S, 1>(self.at + offset, v)) }
+        unsafe { S::load_u8(self.w.at::<S, 1>(self.at + offset, v)) }
     }
 }
 
@@ -91,15 +111,14 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
     bits: usize,
     head: &Head<S, V>,
     (i, odd): (usize, usize),
-    b: usize,
-    w: Panel,
-    x: Input<R>,
+    w: (Panel, usize),
+    (x, b): (Input<R>, usize),
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
     unsafe {
         let mut acc = [[S::splat_i(0); V]; R];
-        dots::<S, R, V>(bits, (w, 64 * bits * b), (x, b), None, &mut acc);
+        dots::<S, R, V>(bits, w, (x, b), None, &mut acc);
         for v in 0..V {
             let st = head.bytes(64 + 16 * (2 * i + odd), v);
             let low = head.bytes(192 + 16 * i, v);
@@ -122,9 +141,8 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
 unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
     head: &Head<S, V>,
     j: usize,
-    b: usize,
-    w: Panel,
-    x: Input<R>,
+    w: (Panel, usize),
+    (x, b): (Input<R>, usize),
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -137,7 +155,7 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
             t[v] = halves::<S>(S::shr_i::<4>(a), S::shr_i::<4>(b));
         }
         let mut acc = [[S::splat_i(0); V]; R];
-        dots::<S, R, V>(2, (w, 128 * b), (x, b), Some(s), &mut acc);
+        dots::<S, R, V>(2, w, (x, b), Some(s), &mut acc);
         for v in 0..V {
             for r in 0..R {
                 let xs = S::splat(x.scale(r, b));
@@ -155,9 +173,8 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
 unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
     head: &Head<S, V>,
     j: usize,
-    b: usize,
-    w: Panel,
-    x: Input<R>,
+    w: (Panel, usize),
+    (x, b): (Input<R>, usize),
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -165,8 +182,8 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
         let mut s = [[S::splat_i(0); 2]; V];
         let mut acc = [[S::splat_i(0); V]; R];
         for v in 0..V {
-            let a = S::load_i8(head.w.head::<S, 1>(head.at + 32 + 32 * j, v).cast());
-            let b_ = S::load_i8(head.w.head::<S, 1>(head.at + 48 + 32 * j, v).cast());
+            let a = S::load_i8(head.w.at::<S, 1>(head.at + 32 + 32 * j, v).cast());
+            let b_ = S::load_i8(head.w.at::<S, 1>(head.at + 48 + 32 * j, v).cast());
             let minus_32 = S::splat_i(-32);
             let bias = halves::<S>(S::mul_i(a, minus_32), S::mul_i(b_, minus_32));
             for r in 0..R {
@@ -174,7 +191,7 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
             }
             s[v] = [S::scale(a), S::scale(b_)];
         }
-        dots::<S, R, V>(6, (w, 384 * b), (x, b), Some(s), &mut acc);
+        dots::<S, R, V>(6, w, (x, b), Some(s), &mut acc);
         for v in 0..V {
             for r in 0..R {
                 let scale = S::mul(head.d[v], S::splat(x.scale(r, b)));

@@ -18,49 +18,19 @@ pub(super) trait Kernel {
     -> [[S::F; V]; R];
 }
 
-/// Bytes of codes that memory is asked for ahead of their use: the CPU's own prefetch ends at each
-/// page of 4096.
-const AHEAD: usize = 4096;
-/// Bytes to a cache line.
-const LINE: usize = 64;
-
 /// A panel's bytes, seen from lane `lane` on.
 #[derive(Clone, Copy)]
 pub(super) struct Panel {
-    heads: *const u8,
-    codes: *const u8,
+    data: *const u8,
     lane: usize,
 }
 
 impl Panel {
-    /// The scales at `offset`, elements of `N` bytes a lane, of the tile's vector `v`.
+    /// What lies at `offset`, elements of `N` bytes a lane, of the tile's vector `v`.
     #[inline(always)]
-    pub unsafe fn head<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
-        // SAFETY: within the heads, by the caller's promise.
-        unsafe { self.heads.add(offset + N * (self.lane + v * S::LANES)) }
-    }
-    /// The codes at `offset`, elements of `N` bytes a lane, of the tile's vector `v`.
-    #[inline(always)]
-    pub unsafe fn codes<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
-        // SAFETY: within the codes, by the caller's promise.
-        unsafe { self.codes.add(offset + N * (self.lane + v * S::LANES)) }
-    }
-    /// Asks for `lines` lines of codes that will be read after those at `offset`.
-    #[inline(always)]
-    pub unsafe fn codes_ahead<S: Isa>(self, offset: usize, lines: usize) {
-        for i in 0..lines {
-            // SAFETY: a prefetch may point anywhere.
-            unsafe { S::prefetch(self.codes.wrapping_add(offset + AHEAD + LINE * i)) };
-        }
-    }
-    /// As `codes_ahead` for the scales at `offset`, `bytes` of which go with `codes` bytes of codes.
-    #[inline(always)]
-    pub unsafe fn head_ahead<S: Isa>(self, offset: usize, bytes: usize, codes: usize) {
-        for i in 0..bytes.div_ceil(LINE) {
-            let ahead = AHEAD * bytes / codes + LINE * i;
-            // SAFETY: a prefetch may point anywhere.
-            unsafe { S::prefetch(self.heads.wrapping_add(offset + ahead)) };
-        }
+    pub unsafe fn at<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
+        // SAFETY: within the panel, by the caller's promise.
+        unsafe { self.data.add(offset + N * (self.lane + v * S::LANES)) }
     }
 }
 
@@ -191,15 +161,14 @@ unsafe fn vectors_of<S: Isa, K: Kernel, const R: usize, const V: usize>(
     p: usize,
     row: usize,
 ) {
-    let (heads, codes) = t.weights.panel(p);
-    let (heads, codes) = (heads.as_ptr(), codes.as_ptr());
+    let data = t.weights.panel(p).as_ptr();
     let x = Input::<R>::new(t.input, row);
     for lane in (0..PANEL).step_by(V * S::LANES) {
         let n = PANEL * p + lane;
         let left = t.weights.rows().saturating_sub(n);
         // SAFETY: passed on.
         unsafe {
-            let y = K::tile::<S, R, V>(Panel { heads, codes, lane }, x);
+            let y = K::tile::<S, R, V>(Panel { data, lane }, x);
             if left >= V * S::LANES {
                 whole::<S, R, V>(t, (row, n), y);
             } else {
