@@ -1,13 +1,14 @@
 //! Threads that work together on one forward pass.
 //!
-//! Tasks are claimed from a counter and a phase ends when its *tasks* are done, so a worker that
-//! the system never scheduled is not waited for. Waits spin about 10 µs and then sleep; between
+//! Each thread claims the tasks of its own share in order, so that it reads memory from front to back,
+//! and then what others have left of theirs. A phase ends when its *tasks* are done, so a worker
+//! that the system never scheduled is not waited for. Waits spin about 10 µs and then sleep; between
 //! runs the workers sleep after spinning a little, so an idle program uses no CPU.
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -39,7 +40,7 @@ impl Team {
     /// A team of `threads`, the caller's included; at least one, and fewer where the system
     /// refuses to start that many.
     pub fn new(threads: usize) -> Team {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(threads.max(1)));
         let start = |index| {
             let shared = Arc::clone(&shared);
             Builder::new().name(format!("worker {index}")).spawn(move || shared.serve(index)).ok()
@@ -97,7 +98,7 @@ impl Worker<'_> {
         self.index
     }
 
-    /// Claims tasks `0..tasks` one by one until none is left, then waits until all are done.
+    /// Claims tasks of `0..tasks` one by one until none is left, then waits until all are done.
     /// What one phase's tasks wrote is visible to the next phase's.
     ///
     /// # Panics
@@ -110,16 +111,16 @@ impl Worker<'_> {
         }
         let phase = &self.shared.phases[at];
         let mut mine = 0;
-        loop {
-            let i = phase.claimed.fetch_add(1, Relaxed);
-            if i >= tasks {
-                break;
+        let threads = self.shared.threads;
+        for owner in (self.index..threads).chain(0..self.index) {
+            let (from, until) = (owner * tasks / threads, (owner + 1) * tasks / threads);
+            while let Some(i) = phase.claim(owner, until - from) {
+                // A task that panics is done too, or the others would wait for it.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| task(from + i))) {
+                    self.shared.panic.put(panic);
+                }
+                mine += 1;
             }
-            // A task that panics is done too, or the others would wait for it.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| task(i))) {
-                self.shared.panic.put(panic);
-            }
-            mine += 1;
         }
         if phase.done.fetch_add(mine, SeqCst) + mine == tasks {
             self.shared.finish.ring();
@@ -139,8 +140,9 @@ const RUN: u64 = 1 << 18;
 type Work = dyn Fn(&Worker<'_>) + Sync;
 
 /// What the threads of a team share.
-#[derive(Default)]
 struct Shared {
+    /// Shares that a phase's tasks are cut into.
+    threads: usize,
     gate: Line<AtomicU64>,
     phases: [Line<Phase>; PHASES],
     /// Where workers wait for a run.
@@ -161,6 +163,19 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
+    fn new(threads: usize) -> Shared {
+        Shared {
+            threads,
+            gate: Line::default(),
+            phases: std::array::from_fn(|_| Line(Phase::new(threads))),
+            start: Line::default(),
+            finish: Line::default(),
+            running: Line::default(),
+            panic: Panic::default(),
+            work: UnsafeCell::default(),
+        }
+    }
+
     /// Lets the workers into `work`. The caller must [close](Shared::close) before it ends.
     fn open(&self, work: &(impl Fn(&Worker<'_>) + Sync)) {
         let work: *const (dyn Fn(&Worker<'_>) + Sync + '_) = work;
@@ -211,17 +226,29 @@ impl Shared {
 }
 
 /// Progress of a phase; all zeros between runs.
-#[derive(Default)]
 struct Phase {
-    /// Tasks handed out, and one more for every thread that found none left.
-    claimed: AtomicUsize,
     done: AtomicUsize,
+    /// By thread: how many tasks of its share are handed out, and one more for every thread that
+    /// found none left. Sixteen to a line: they are few, and are reset after every run.
+    claimed: Box<[Line<[AtomicU32; 16]>]>,
 }
 
 impl Phase {
+    fn new(threads: usize) -> Phase {
+        let lines = (0..threads.div_ceil(16)).map(|_| Line::default());
+        Phase { done: AtomicUsize::new(0), claimed: lines.collect() }
+    }
+    /// The next task of a thread's share of `len`.
+    fn claim(&self, owner: usize, len: usize) -> Option<usize> {
+        let claimed = &self.claimed[owner / 16][owner % 16];
+        // A share that is used up is left alone.
+        let left = |claimed: u32| (claimed as usize) < len;
+        let left_now = left(claimed.load(Relaxed));
+        left_now.then(|| claimed.fetch_add(1, Relaxed)).filter(|i| left(*i)).map(|i| i as usize)
+    }
     fn reset(&self) {
-        self.claimed.store(0, Relaxed);
         self.done.store(0, Relaxed);
+        self.claimed.iter().flat_map(|line| line.iter()).for_each(|c| c.store(0, Relaxed));
     }
 }
 

@@ -98,7 +98,8 @@ impl Case {
                 true,
             );
             for (at, &row) in batch.iter().enumerate() {
-                let block = |b: &Block| b.q.map(|q| q as u32).into_iter().chain([b.scale.to_bits()]);
+                let block =
+                    |b: &Block| b.q.map(|q| q as u32).into_iter().chain([b.scale.to_bits()]);
                 let values = out.view().row(at).iter().map(|x| x.to_bits());
                 bits[row] = values.chain(out.quantised(at).flat_map(block)).collect();
             }

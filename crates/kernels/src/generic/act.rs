@@ -39,7 +39,7 @@ unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
         // No code exceeds 127 in magnitude, and 16 of them sum to less than 2¹¹.
         let isum = codes::<S>(x, 127.0 / largest, &mut out.q);
         let sum = isum[0] + isum[1];
-        out.isum = isum.map(|sum| sum as i16);
+        out.isum = [isum[0] as i16, isum[1] as i16];
         out.minus = -sum;
         out.scale = largest / 127.0;
         out.fsum = out.scale * sum as f32;
@@ -65,15 +65,13 @@ unsafe fn magnitude<S: Isa>(x: &[f32; BLOCK]) -> f32 {
 unsafe fn codes<S: Isa>(x: &[f32; BLOCK], inverse: f32, q: &mut [i8; BLOCK]) -> [i32; 2] {
     // SAFETY: the caller's promise; the lanes divide a half.
     unsafe {
-        [0, 16].map(|half| {
-            let mut sum = S::splat_i(0);
-            for at in (half..half + 16).step_by(S::LANES) {
-                let code = S::round(S::mul(S::load(x.as_ptr().add(at)), S::splat(inverse)));
-                S::store_i8(q.as_mut_ptr().add(at), code);
-                sum = S::add_i(sum, code);
-            }
-            S::total(sum)
-        })
+        let mut sums = [S::splat_i(0); 2];
+        for at in (0..BLOCK).step_by(S::LANES) {
+            let code = S::round(S::mul(S::load(x.as_ptr().add(at)), S::splat(inverse)));
+            S::store_i8(q.as_mut_ptr().add(at), code);
+            sums[at / 16] = S::add_i(sums[at / 16], code);
+        }
+        [S::total(sums[0]), S::total(sums[1])]
     }
 }
 

@@ -223,7 +223,8 @@ impl Packed {
             let (block, within) = (32 * k / layout.block(), 32 * k % layout.block());
             let (head, codes) = layout.place(block);
             let head = scales::Head::new(layout, &panel[head..], r);
-            let q = codes::get(layout.bits(), &panel[codes + within / 32 * vectors..][..vectors], r);
+            let q =
+                codes::get(layout.bits(), &panel[codes + within / 32 * vectors..][..vectors], r);
             let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
             for (j, (out, q)) in subs.enumerate() {
                 let (scale, min) = head.affine(within / layout.sub() + j);
