@@ -75,9 +75,18 @@ fn panel(layout: Layout, cols: usize, rows: &[RowCodes]) -> Vec<u8> {
             (0..cols).for_each(|k| each(&mut out, rows, |r| r.half[k].to_le_bytes()));
         }
         _ => {
-            (0..cols / layout.block()).for_each(|b| head(&mut out, layout, b, rows));
-            out.resize(out.len().next_multiple_of(64), 0);
-            (0..cols).step_by(32).for_each(|k| codes(&mut out, layout, k, rows));
+            let blocks: Vec<usize> = (0..cols / layout.block()).collect();
+            let mut one = Vec::new();
+            head(&mut one, layout, 0, rows);
+            let (heads, together) = (one.len(), if one.len() % 64 == 0 { 1 } else { 2 });
+            for blocks in blocks.chunks(together) {
+                let codes_from = out.len() + together * heads;
+                blocks.iter().for_each(|b| head(&mut out, layout, *b, rows));
+                out.resize(codes_from, 0);
+                let inputs =
+                    blocks.iter().flat_map(|b| b * layout.block()..(b + 1) * layout.block());
+                inputs.step_by(32).for_each(|k| codes(&mut out, layout, k, rows));
+            }
         }
     }
     out.resize(out.len().next_multiple_of(64), 0);
@@ -121,8 +130,11 @@ fn codes(out: &mut Vec<u8>, layout: Layout, k: usize, rows: &[RowCodes]) {
     let vectors: Vec<Vec<Field>> = match weights::shape(layout).0 {
         8 => (0..8).map(|g| vec![(g, 0, 255, 0)]).collect(),
         4 => (0..4).map(nibbles).collect(),
-        5 => (0..4).map(nibbles).chain([(0..8).map(|g| (g, 4, 1, g)).collect()]).collect(),
-        6 => (0..4).map(nibbles).chain([pairs(0, 4), pairs(1, 4)]).collect(),
+        5 => [(0..8).map(|g| (g, 4, 1, g)).collect()]
+            .into_iter()
+            .chain((0..4).map(nibbles))
+            .collect(),
+        6 => (0..2).flat_map(|h| [pairs(h, 4), nibbles(2 * h), nibbles(2 * h + 1)]).collect(),
         _ => vec![pairs(0, 0), pairs(1, 0)],
     };
     for vector in vectors {

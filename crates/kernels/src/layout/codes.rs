@@ -7,9 +7,11 @@
 //! |---|---|---|
 //! | 8 | 8 | vector `g`: group `g` |
 //! | 4 | 4 | vector `j`: groups `2j` (low nibble) and `2j + 1` |
-//! | 5 | 5 | as 4, then one vector of high bits: bit `g` is group `g`'s |
-//! | 6 | 6 | as 4, then two of high bit pairs: vector `h`, bits `2i` and up: group `4h + i` |
-//! | 2 | 2 | as the two of 6 |
+//! | 5 | 5 | a vector of high bits, bit `g` being group `g`'s; then as 4 |
+//! | 6 | 6 | twice: a vector of high bit pairs, bits `2i` and up being the `i`th of four groups'; then their two as in 4 |
+//! | 2 | 2 | as the two of high bit pairs in 6 |
+//!
+//! So a product uses them in the order in which they lie.
 use super::PANEL;
 
 /// Bytes to a vector.
@@ -23,11 +25,11 @@ pub(super) fn put(bits: usize, rows: &[&[u8; 32]; PANEL], out: &mut [u8]) {
         4 => fill::<4>(vectors, rows, nibbles),
         5 => fill::<5>(vectors, rows, |q| {
             let [a, b, c, d] = nibbles(q);
-            [a, b, c, d, plane(q)]
+            [plane(q), a, b, c, d]
         }),
         6 => fill::<6>(vectors, rows, |q| {
             let ([a, b, c, d], [e, f]) = (nibbles(q), pairs(q, 4));
-            [a, b, c, d, e, f]
+            [e, a, b, f, c, d]
         }),
         _ => fill::<2>(vectors, rows, |q| pairs(q, 0)),
     }
@@ -89,14 +91,14 @@ pub(super) fn get(bits: usize, block: &[u8], r: usize) -> [u8; 32] {
     std::array::from_fn(|k| {
         let (g, lane) = (k / 4, 4 * r + k % 4);
         let byte = |vector: usize| block[VECTOR * vector + lane];
-        let nibble = || byte(g / 2) >> (4 * (g % 2)) & 15;
-        let pair = |from: usize| byte(from + g / 4) >> (2 * (g % 4)) & 3;
+        let nibble = |vector: usize| byte(vector) >> (4 * (g % 2)) & 15;
+        let pair = |vector: usize| byte(vector) >> (2 * (g % 4)) & 3;
         match bits {
             8 => byte(g),
-            4 => nibble(),
-            5 => nibble() | (byte(4) >> g & 1) << 4,
-            6 => nibble() | pair(4) << 4,
-            _ => pair(0),
+            4 => nibble(g / 2),
+            5 => nibble(1 + g / 2) | (byte(0) >> g & 1) << 4,
+            6 => nibble(3 * (g / 4) + 1 + g / 2 % 2) | pair(3 * (g / 4)) << 4,
+            _ => pair(g / 4),
         }
     })
 }

@@ -21,8 +21,6 @@ macro_rules! block_layouts {
 block_layouts!(w8 W8, w8f W8F, w4 W4, w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
-    const FIT: usize = 1;
-
     #[inline(always)]
     unsafe fn tile<S: Isa, const R: usize, const V: usize>(
         w: Panel,

@@ -62,22 +62,25 @@ unsafe fn group<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {
     unsafe {
         match bits {
             8 => S::load_b(q.add(VECTOR * g)),
-            4 => nibble::<S>(q, g),
-            5 => S::or_b(nibble::<S>(q, g), high::<S>(q.add(VECTOR * 4), g, 4, 1)),
+            4 => nibble::<S>(q, g / 2, g),
+            5 => S::or_b(nibble::<S>(q, 1 + g / 2, g), high::<S>(q, g, 4, 1)),
             6 => {
-                let pairs = q.add(VECTOR * (4 + g / 4));
-                S::or_b(nibble::<S>(q, g), high::<S>(pairs, 2 * (g % 4), 4, 3))
+                let first = 3 * (g / 4);
+                let pairs = q.add(VECTOR * first);
+                let low = nibble::<S>(q, first + 1 + g / 2 % 2, g);
+                S::or_b(low, high::<S>(pairs, 2 * (g % 4), 4, 3))
             }
             _ => high::<S>(q.add(VECTOR * (g / 4)), 2 * (g % 4), 0, 3),
         }
     }
 }
 
+/// Group `g`'s nibbles, which are half of those in vector `vector`.
 #[inline(always)]
-unsafe fn nibble<S: Isa>(q: *const u8, g: usize) -> S::B {
+unsafe fn nibble<S: Isa>(q: *const u8, vector: usize, g: usize) -> S::B {
     // SAFETY: as in `group`.
     unsafe {
-        let pair = S::load_b(q.add(VECTOR * (g / 2)));
+        let pair = S::load_b(q.add(VECTOR * vector));
         S::and_b(if g.is_multiple_of(2) { pair } else { S::shr_b(pair, 4) }, S::splat_b(15))
     }
 }

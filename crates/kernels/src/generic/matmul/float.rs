@@ -35,8 +35,6 @@ macro_rules! float_layouts {
 float_layouts!(f32 F32 4 load, f16 F16 2 load_f16, bf16 Bf16 2 load_bf16);
 
 impl<E: Element> Kernel for Float<E> {
-    const FIT: usize = 1;
-
     /// Even and odd inputs are summed apart: that hides the latency of the fused multiply-add where
     /// rows are few.
     #[inline(always)]

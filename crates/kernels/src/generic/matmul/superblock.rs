@@ -4,6 +4,7 @@ use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// One of these layouts, by its number.
@@ -21,8 +22,6 @@ macro_rules! superblock_layouts {
 superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K);
 
 impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
-    const FIT: usize = 1;
-
     #[inline(always)]
     unsafe fn tile<S: Isa, const R: usize, const V: usize>(
         w: Panel,
@@ -72,10 +71,15 @@ unsafe fn superblock<S: Isa, const R: usize, const V: usize>(
     }
 }
 
+/// Bytes of the longest head.
+const HEAD: usize = 320;
+
 /// The scales of a superblock.
 struct Head<S: Isa, const V: usize> {
-    w: Panel,
-    at: usize,
+    /// All of it, read at once: a product that comes back to its scales again and again would have
+    /// two streams from memory instead of one.
+    bytes: MaybeUninit<[u8; HEAD]>,
+    lane: usize,
     d: [S::F; V],
     /// The negated `m`, where the layout has minima.
     minus_m: [S::F; V],
@@ -86,6 +90,8 @@ impl<S: Isa, const V: usize> Head<S, V> {
     unsafe fn load(layout: Layout, w: Panel, at: usize) -> Head<S, V> {
         // SAFETY: the superblock's head.
         unsafe {
+            let mut bytes = MaybeUninit::<[u8; HEAD]>::uninit();
+            w.copy(at, layout.head(), bytes.as_mut_ptr().cast());
             let (mut d, mut minus_m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
                 d[v] = S::load_f16(w.at::<S, 2>(at, v).cast());
@@ -94,14 +100,20 @@ impl<S: Isa, const V: usize> Head<S, V> {
                     minus_m[v] = S::mul(m, S::splat(-1.0));
                 }
             }
-            Head { w, at, d, minus_m }
+            Head { bytes, lane: w.lane(), d, minus_m }
         }
+    }
+    /// Where the tile's bytes of the vector at `offset` are.
+    #[inline(always)]
+    fn at(&self, offset: usize, v: usize) -> *const u8 {
+        // SAFETY: within the head.
+        unsafe { self.bytes.as_ptr().cast::<u8>().add(offset + self.lane + v * S::LANES) }
     }
     /// Unsigned bytes at `offset`.
     #[inline(always)]
     unsafe fn bytes(&self, offset: usize, v: usize) -> S::I {
         // SAFETY: within the head.
-        unsafe { S::load_u8(self.w.at::<S, 1>(self.at + offset, v)) }
+        unsafe { S::load_u8(self.at(offset, v)) }
     }
 }
 
@@ -182,8 +194,8 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
         let mut s = [[S::splat_i(0); 2]; V];
         let mut acc = [[S::splat_i(0); V]; R];
         for v in 0..V {
-            let a = S::load_i8(head.w.at::<S, 1>(head.at + 32 + 32 * j, v).cast());
-            let b_ = S::load_i8(head.w.at::<S, 1>(head.at + 48 + 32 * j, v).cast());
+            let a = S::load_i8(head.at(32 + 32 * j, v).cast());
+            let b_ = S::load_i8(head.at(48 + 32 * j, v).cast());
             let minus_32 = S::splat_i(-32);
             let bias = halves::<S>(S::mul_i(a, minus_32), S::mul_i(b_, minus_32));
             for r in 0..R {

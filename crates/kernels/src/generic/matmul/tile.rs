@@ -7,8 +7,6 @@ use std::ops::Range;
 
 /// A layout's inner loop.
 pub(super) trait Kernel {
-    /// Sums that fit in registers, as multiples of [`Isa::TILE`].
-    const FIT: usize;
     /// The sums of `R` rows by `V` vectors over all inputs.
     ///
     /// # Safety
@@ -31,6 +29,17 @@ impl Panel {
     pub unsafe fn at<S: Isa, const N: usize>(self, offset: usize, v: usize) -> *const u8 {
         // SAFETY: within the panel, by the caller's promise.
         unsafe { self.data.add(offset + N * (self.lane + v * S::LANES)) }
+    }
+    /// Copies the `len` bytes at `offset`, of all lanes.
+    #[inline(always)]
+    pub unsafe fn copy(self, offset: usize, len: usize, to: *mut u8) {
+        // SAFETY: within the panel, by the caller's promise.
+        unsafe { to.copy_from_nonoverlapping(self.data.add(offset), len) }
+    }
+    /// The tile's first lane.
+    #[inline(always)]
+    pub fn lane(self) -> usize {
+        self.lane
     }
 }
 
@@ -141,7 +150,7 @@ pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range
 unsafe fn rows_of<S: Isa, K: Kernel, const R: usize>(t: &MatmulTask<'_>, p: usize, row: usize) {
     // SAFETY: passed on.
     unsafe {
-        match const { vectors::<S, K>(R) } {
+        match const { vectors::<S>(R) } {
             4 => vectors_of::<S, K, R, 4>(t, p, row),
             2 => vectors_of::<S, K, R, 2>(t, p, row),
             _ => vectors_of::<S, K, R, 1>(t, p, row),
@@ -150,8 +159,8 @@ unsafe fn rows_of<S: Isa, K: Kernel, const R: usize>(t: &MatmulTask<'_>, p: usiz
 }
 
 /// Vectors to a tile of `rows` rows.
-const fn vectors<S: Isa, K: Kernel>(rows: usize) -> usize {
-    let (fit, panel) = (K::FIT * S::TILE / rows, PANEL / S::LANES);
+const fn vectors<S: Isa>(rows: usize) -> usize {
+    let (fit, panel) = (S::TILE / rows, PANEL / S::LANES);
     if fit < panel { fit } else { panel }
 }
 
