@@ -1,6 +1,7 @@
 //! The seam: a backend compiles a spec and its weights into an executor, and the executor owns
 //! all device memory, the state of sequences included.
 use crate::batch::{Batch, Logits, Slot};
+use crate::profile::Profile;
 use crate::spec::ModelSpec;
 use rinfer_formats::Weights;
 
@@ -123,6 +124,12 @@ pub trait Executor: Send {
     fn forward(&mut self, batch: &Batch, out: &mut Logits) -> Result<(), DeviceError>;
     /// What sequences remember.
     fn state(&mut self) -> &mut dyn State;
+    /// What the passes since the last call took, if they were counted; passes from now on are if
+    /// `on`, which changes none of their numbers. None of a backend that does not count.
+    fn profile(&mut self, on: bool) -> Option<Profile> {
+        let _ = on;
+        None
+    }
 }
 
 /// A device failed.

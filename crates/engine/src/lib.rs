@@ -14,6 +14,7 @@ pub mod language;
 pub mod load;
 pub mod memory;
 pub mod model;
+pub mod profile;
 pub mod request;
 pub mod rope;
 pub mod sample;

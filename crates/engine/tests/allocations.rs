@@ -70,6 +70,8 @@ fn a_warm_forward_allocates_nothing() {
             let mut rig = Rig::golden_on(&golden, &limits, threads, Kernels::best());
             // The worker's own start is no part of a forward.
             std::thread::sleep(Duration::from_millis(50 * (threads as u64 - 1)));
+            // Nor does counting allocate.
+            rig.executor.profile(threads > 1);
             let slots = [rig.open(), rig.open()];
             let (mut batch, mut out) = (Batch::default(), Logits::default());
             // The prompt's positions 0 to 90, then the decoding row's to 70: both pass the border

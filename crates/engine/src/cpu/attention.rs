@@ -5,6 +5,7 @@ use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
 use super::scratch::place;
 use crate::backend::LoadError;
+use crate::profile::Kind;
 use crate::spec::{Attention, ModelSpec, QkNorm};
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
@@ -74,9 +75,10 @@ impl AttentionStep {
             self.k.job(&mut b.k, Store::Set),
             self.v.job(&mut b.v, Store::Set),
         ];
-        ops::linear(ctx, x, &mut jobs);
+        pass.linear(Kind::Projections, x, &mut jobs);
         self.rotate(ctx, angles, self.q_norm.as_ref(), &mut b.q);
         self.rotate(ctx, angles, self.k_norm.as_ref(), &mut b.k);
+        pass.clock.lap(Kind::Rotate);
         let (group, pool) = pass.cache.layer(self.pool);
         ops::attention(
             ctx,
@@ -90,7 +92,8 @@ impl AttentionStep {
             &mut b.out,
             self.o.reads_q8(),
         );
-        ops::linear(ctx, &mut b.out, &mut [self.o.job(out, store)]);
+        pass.clock.lap(Kind::Attention);
+        pass.linear(Kind::Projections, &mut b.out, &mut [self.o.job(out, store)]);
     }
 
     fn rotate(&self, ctx: &Ctx, angles: &[Angles], norm: Option<&NormWeights>, x: &mut Mat) {

@@ -1,16 +1,18 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
+use super::clock::Clock;
 use super::pack::Packer;
 use super::plan::{Block, NormWeights, Plan, Step};
 use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
+use crate::profile::{Kind, Profile};
 use crate::size::Memory;
 use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Residual};
-use rinfer_kernels::{Kernels, Team};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Residual};
+use rinfer_kernels::{Act, Kernels, Team};
 
 /// A loaded model on the CPU.
 pub struct CpuExecutor {
@@ -19,6 +21,7 @@ pub struct CpuExecutor {
     scratch: Scratch,
     state: Pages,
     limits: Limits,
+    clock: Clock,
     /// Of the batch at hand.
     ids: Vec<u32>,
     rows: Vec<AttendRow>,
@@ -35,6 +38,17 @@ pub(crate) struct Pass<'a> {
     pub groups: &'a [Group],
     /// Keys and values.
     pub cache: &'a mut Cache,
+    /// Where the time goes.
+    pub clock: &'a mut Clock,
+}
+
+impl Pass<'_> {
+    /// [`ops::linear`], counted.
+    pub fn linear(&mut self, kind: Kind, x: &mut Act, jobs: &mut [Linear<'_>]) {
+        ops::linear(self.ctx, x, jobs);
+        self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
+        self.clock.lap(kind);
+    }
 }
 
 impl CpuExecutor {
@@ -53,6 +67,7 @@ impl CpuExecutor {
             scratch: Scratch::new(spec, limits, ctx.team.threads()),
             state: Pages::new(spec, limits),
             limits: limits.clone(),
+            clock: Clock::default(),
             ids: Vec::with_capacity(limits.batch),
             rows: Vec::with_capacity(limits.batch),
             wanted: Vec::with_capacity(limits.batch),
@@ -90,21 +105,6 @@ impl CpuExecutor {
         }
         assert_eq!(self.rows.len(), self.ids.len(), "spans and rows disagree");
     }
-
-    fn layers(&mut self) {
-        let s = &mut self.scratch;
-        for angles in &mut s.angles {
-            angles.fill(&self.rows);
-        }
-        ops::embed(&self.ctx, &self.plan.embed, &self.ids, self.plan.embed_scale, &mut s.stream);
-        let (groups, cache) = self.state.tables();
-        let mut pass = Pass { ctx: &self.ctx, rows: &self.rows, groups, cache };
-        for step in &self.plan.steps {
-            let pre = step.pre.as_ref().map(NormWeights::view);
-            ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
-            branch(step, &mut pass, s);
-        }
-    }
 }
 
 impl backend::Executor for CpuExecutor {
@@ -114,15 +114,39 @@ impl backend::Executor for CpuExecutor {
         if batch.rows.is_empty() {
             return Ok(());
         }
+        self.clock.start();
         self.admit(batch);
-        self.layers();
+        self.clock.lap(Kind::Other);
+        let (groups, cache) = self.state.tables();
+        let (ctx, clock) = (&self.ctx, &mut self.clock);
+        let mut pass = Pass { ctx, rows: &self.rows, groups, cache, clock };
+        layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         let Plan { head, embed, .. } = &self.plan;
         let Scratch { stream, head: buffers, .. } = &mut self.scratch;
-        head.run(&self.ctx, embed, stream, &self.wanted, buffers, &mut out.data);
+        head.run(&mut pass, embed, stream, &self.wanted, buffers, &mut out.data);
         Ok(())
     }
     fn state(&mut self) -> &mut dyn State {
         &mut self.state
+    }
+    fn profile(&mut self, on: bool) -> Option<Profile> {
+        Some(self.clock.take(on))
+    }
+}
+
+/// From tokens to the stream after the last layer.
+fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
+    for angles in &mut s.angles {
+        angles.fill(pass.rows);
+    }
+    pass.clock.lap(Kind::Rotate);
+    ops::embed(pass.ctx, &plan.embed, ids, plan.embed_scale, &mut s.stream);
+    pass.clock.lap(Kind::Embed);
+    for step in &plan.steps {
+        let pre = step.pre.as_ref().map(NormWeights::view);
+        ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
+        pass.clock.lap(Kind::Norm);
+        branch(step, pass, s);
     }
 }
 
@@ -142,5 +166,6 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
     if !as_is {
         let how = Residual { post: step.post.as_ref().map(NormWeights::view), scale: step.scale };
         ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+        pass.clock.lap(Kind::Norm);
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! A head of integers reads a row as the sum of two of 8 bits, the second being what the first lost
 //! by rounding. Nothing after the head evens an error out, and weights are read once for both.
+use super::executor::Pass;
 use super::pack::Packer;
 use super::plan::{NormWeights, q8};
 use crate::backend::LoadError;
+use crate::profile::Kind;
 use crate::spec::{Head, ModelSpec};
 use rinfer_kernels::act::BLOCK;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Ctx, Linear};
+use rinfer_kernels::ops::{self, Linear};
 use rinfer_kernels::{Act, Mat, Packed};
 
 /// Rows computed at a time, so that a vocabulary's width times a whole batch is never held.
@@ -42,13 +44,14 @@ impl HeadStep {
     /// Appends the logits of the stream's rows `wanted`.
     pub fn run(
         &self,
-        ctx: &Ctx,
+        pass: &mut Pass<'_>,
         embed: &Packed,
         stream: &Mat,
         wanted: &[usize],
         b: &mut Buffers,
         out: &mut Vec<f32>,
     ) {
+        let ctx = pass.ctx;
         let weights = self.output.as_ref().unwrap_or(embed);
         for wanted in wanted.chunks(ROWS) {
             b.rows.resize(wanted.len());
@@ -57,25 +60,26 @@ impl HeadStep {
             }
             let norm = self.norm.as_ref().map(NormWeights::view);
             ops::norm(ctx, norm.as_ref(), &b.rows, &mut b.normed, q8(weights));
-            self.project(ctx, weights, b);
+            self.project(pass, weights, b);
             if let Some(cap) = self.softcap {
                 ops::softcap(ctx, cap, &mut b.logits);
             }
             out.extend_from_slice(b.logits.data());
         }
+        pass.clock.lap(Kind::Head);
     }
 
-    fn project(&self, ctx: &Ctx, weights: &Packed, b: &mut Buffers) {
+    fn project(&self, pass: &mut Pass<'_>, weights: &Packed, b: &mut Buffers) {
         let Buffers { normed, halves, logits, .. } = b;
         let (rows, vocab) = (normed.rows(), weights.rows());
         if q8(weights) {
             split(normed, halves);
-            ops::linear(ctx, halves, &mut [job(weights, logits)]);
+            pass.linear(Kind::Head, halves, &mut [job(weights, logits)]);
             let (coarse, rest) = logits.data_mut().split_at_mut(rows * vocab);
             coarse.iter_mut().zip(rest).for_each(|(x, y)| *x += *y);
             logits.resize(rows);
         } else {
-            ops::linear(ctx, normed, &mut [job(weights, logits)]);
+            pass.linear(Kind::Head, normed, &mut [job(weights, logits)]);
         }
         for row in logits.data_mut().chunks_mut(vocab) {
             if let Some(bias) = &self.bias {

@@ -4,6 +4,7 @@ use super::pack::Packer;
 use super::plan::Projection;
 use super::scratch::{distinct, place};
 use crate::backend::LoadError;
+use crate::profile::Kind;
 use crate::spec::{Act as Function, Mlp, ModelSpec, Op};
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
@@ -58,13 +59,14 @@ impl MlpStep {
         let b = &mut buffers[self.buffers];
         if let Some(gate) = &self.gate {
             let mut jobs = [gate.job(&mut b.gate, Store::Set), self.up.job(&mut b.up, Store::Set)];
-            ops::linear(ctx, x, &mut jobs);
+            pass.linear(Kind::Projections, x, &mut jobs);
             ops::glu(ctx, self.act, &b.gate, Some(&b.up), &mut b.hidden, q8);
         } else {
-            ops::linear(ctx, x, &mut [self.up.job(&mut b.up, Store::Set)]);
+            pass.linear(Kind::Projections, x, &mut [self.up.job(&mut b.up, Store::Set)]);
             ops::glu(ctx, self.act, &b.up, None, &mut b.hidden, q8);
         }
-        ops::linear(ctx, &mut b.hidden, &mut [self.down.job(out, store)]);
+        pass.clock.lap(Kind::Glu);
+        pass.linear(Kind::Projections, &mut b.hidden, &mut [self.down.job(out, store)]);
     }
 
     /// Whether the input's 8-bit form is read.

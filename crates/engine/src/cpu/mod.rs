@@ -1,10 +1,11 @@
 //! The CPU backend: a spec becomes a plan of fused steps, which an executor walks.
 //!
 //! `pack` turns tensors to what kernels read, `plan` resolves a spec and its weights to steps,
-//! `scratch` holds everything that a pass writes but state, `executor` runs a batch, and each kind
-//! of operation has a file.
+//! `scratch` holds everything that a pass writes but state, `executor` runs a batch, `clock` says
+//! where its time went, and each kind of operation has a file.
 mod angles;
 mod attention;
+mod clock;
 mod executor;
 mod head;
 mod mlp;

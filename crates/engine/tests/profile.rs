@@ -1,0 +1,60 @@
+//! What a pass counts is what its spec says that it does, and counting changes no number.
+mod rig;
+
+use rig::{LIMITS, Memory, Rig, goldens};
+use rinfer_engine::backend::Executor;
+use rinfer_engine::batch::Want;
+use rinfer_engine::config::{Config, Source};
+use rinfer_engine::profile::{Kind, Profile, Work};
+use rinfer_engine::spec::Head;
+use rinfer_engine::weights::{Checkpoint, needs};
+use rinfer_kernels::{Kernels, Layout, Packed};
+use rinfer_testkit::Golden;
+
+const IDS: [i32; 5] = [3, 4, 5, 6, 7];
+
+/// All positions in one pass, only the last one's logits; what was counted of it, and them.
+fn pass(rig: &mut Rig, on: bool) -> (Profile, Vec<f32>) {
+    rig.executor.profile(on);
+    let slot = rig.open();
+    let logits = rig.forward(&[(slot, &IDS, Want::Last)]);
+    rig.close(slot);
+    (rig.executor.profile(false).expect("a backend that counts"), logits)
+}
+
+fn check(golden: &Golden) {
+    let weights = Memory(golden.weights.clone());
+    let config = Config::new(golden.config.clone(), Source::HuggingFace);
+    let checkpoint = Checkpoint::open(config, &weights).expect("a model");
+    let mut rig = Rig::load(&checkpoint, &LIMITS, 2, Kernels::best());
+    let (none, logits) = pass(&mut rig, false);
+    let (counted, same) = pass(&mut rig, true);
+    assert_eq!((none, &logits), (Profile::default(), &same), "{}", golden.name);
+
+    let sum = |of: &dyn Fn(&str) -> bool, rows: usize| {
+        let matrices = needs(&checkpoint.spec).into_iter().filter(|need| of(&need.name));
+        let works = matrices.filter(|need| need.shape.len() == 2).map(|need| Work {
+            f32: (rows * need.shape[0] * need.shape[1]) as u64,
+            bytes: Packed::size(Layout::F32, need.shape[0], need.shape[1]) as u64,
+            ..Work::default()
+        });
+        works.sum::<Work>()
+    };
+    let tied = matches!(checkpoint.spec.head, Head::Lm { tied: true, .. });
+    let output = if tied { "token_embd.weight" } else { "output.weight" };
+    let expect = |kind: Kind| match kind {
+        Kind::Projections => sum(&|name| name.starts_with("blk."), IDS.len()),
+        Kind::Head => sum(&|name| name == output, 1),
+        _ => Work::default(),
+    };
+    for kind in Kind::ALL {
+        let found = Work { seconds: 0.0, ..counted[kind] };
+        assert_eq!(found, expect(kind), "{}: {}", golden.name, kind.name());
+    }
+    assert!(counted[Kind::Projections].seconds > 0.0 && counted[Kind::Head].seconds > 0.0);
+}
+
+#[test]
+fn what_is_counted() {
+    goldens().iter().for_each(check);
+}
