@@ -290,7 +290,48 @@ fn measures() {
     }
     let one = rinfer(&["bench", m, "--prefill", "0", "--decode", "3", "--repeat", "1"]);
     let table = text(&one);
-    assert!(table.contains("| decode | 3 | 0 | 1 |") && !table.contains("| prefill"), "{table}");
+    for column in ["| model ", " | params ", " | CPU ", " tg3 ", " ± 0.00 | "] {
+        assert!(table.contains(column), "{column}: {table}");
+    }
+    assert!(!table.contains(" pp"), "{table}");
+}
+
+#[test]
+fn measures_against_the_machine() {
+    let m = &tiny("measures_against_the_machine");
+    let args = ["bench", m, "--prefill", "20", "--decode", "5", "--depth", "7", "--repeat", "1"];
+    let both = [&args[..], &["--threads", "1", "--profile", "--roofline"]].concat();
+    let report = json(&[&both[..], &["--json"]].concat());
+    assert!(report["size_bytes"].as_u64().unwrap() > report["parameters"].as_u64().unwrap());
+    let results = report["results"].as_array().unwrap();
+    for result in results {
+        let kinds = result["profile"].as_object().unwrap();
+        let sum = |of: &str| kinds.values().map(|kind| kind[of].as_f64().unwrap()).sum::<f64>();
+        assert!((sum("percent") - 100.0).abs() < 1e-6 && kinds.len() == 8, "{kinds:?}");
+        let rate = result["tok_per_s"].as_f64().unwrap();
+        let seconds = result["tokens"].as_f64().unwrap() / rate;
+        assert!(sum("seconds") > 0.0 && sum("seconds") <= seconds * 1.001, "{kinds:?}");
+        let roofline = result["roofline"].as_object().unwrap();
+        // A machine without vectors has no peak of them.
+        let figure = |(key, value): (&String, &Value)| match value.as_f64() {
+            Some(figure) => assert!(figure > 0.0, "{key}"),
+            None => assert!(key.contains("peak") && value.is_null(), "{key}"),
+        };
+        roofline.iter().for_each(figure);
+        assert_eq!(roofline.len(), 9);
+        let of = |key: &str| roofline[key].as_f64().unwrap();
+        let (bytes, percent) = (of("weight_bytes_per_token") * rate, of("percent_of_read"));
+        assert!((bytes / of("weight_bytes_per_s") - 1.0).abs() < 1e-6);
+        assert!((100.0 * bytes / of("read_bytes_per_s") / percent - 1.0).abs() < 1e-6);
+    }
+    // A prompt reads the weights once, and decoding once a token.
+    let bytes = |i: usize| results[i]["roofline"]["weight_bytes_per_token"].as_f64().unwrap();
+    assert!((bytes(0) * 20.0 / bytes(1) - 1.0).abs() < 1e-6);
+    let tables = rinfer(&both);
+    let columns = ["| pp20 @ d7 ", "| tg5 @ d7 ", "| projections ", "| whole ", "tg5 @ d7 µs | "];
+    for says in [&columns[..], &["read GB/s |", "weights MB/token |", "% of peak |"]].concat() {
+        assert!(text(&tables).contains(says), "{says}: {}", text(&tables));
+    }
 }
 
 #[test]

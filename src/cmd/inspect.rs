@@ -54,13 +54,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
 
 fn architecture(opened: &Opened) -> Value {
     let spec = &opened.spec;
-    let weights = opened.files.weights();
-    let parameters: usize = weights
-        .names()
-        .iter()
-        .filter_map(|name| weights.get(name))
-        .map(|t| t.shape.iter().product::<usize>())
-        .sum();
+    let parameters: usize = super::tensors(opened).map(|t| t.shape.iter().product::<usize>()).sum();
     json!({
         "family": opened.family.name, "layers": spec.layers.len(), "width": spec.d_model,
         "vocabulary": spec.vocab, "context": spec.context, "parameters": parameters,
@@ -69,9 +63,8 @@ fn architecture(opened: &Opened) -> Value {
 
 /// Tensors and bytes of each type.
 fn types(opened: &Opened) -> Value {
-    let weights = opened.files.weights();
     let mut types: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for tensor in weights.names().iter().filter_map(|name| weights.get(name)) {
+    for tensor in super::tensors(opened) {
         let (count, bytes) = types.entry(tensor.dtype.name()).or_default();
         *count += 1;
         *bytes += tensor.bytes.len();

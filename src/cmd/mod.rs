@@ -13,6 +13,8 @@ pub mod tokenize;
 pub use interrupt::Interrupt;
 pub use options::{Loading, Sampler};
 
+use rinfer_engine::load::Opened;
+use rinfer_formats::Tensor;
 use rinfer_text::template::DateTime;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
@@ -66,6 +68,12 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
     };
     error.chain().any(io)
+}
+
+/// Every tensor of a model's files.
+pub fn tensors(opened: &Opened) -> impl Iterator<Item = Tensor<'_>> {
+    let weights = opened.files.weights();
+    weights.names().into_iter().filter_map(|name| weights.get(name))
 }
 
 /// Writes to stdout and flushes, so that a reader sees every piece at once.
