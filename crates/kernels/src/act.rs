@@ -1,7 +1,7 @@
 //! Activations: f32 rows, and their 8-bit form of one f32 scale per 32 inputs.
 //!
 //! For each block of 32: `scale = max|x| / 127`, `q = round_ties_even(x · (127 / max|x|))` (zero
-//! for a block below 1e-36), `isum` the sums of `q` over each 16, `fsum = scale · Σq`.
+//! for a block below 1e-36), `minus` the negated sum of `q`, `fsum = scale · Σq`.
 //! A row whose length is no multiple of 32 is padded with zeros. A block that holds an infinity or
 //! a NaN has NaN for its scale, so that it shows in the product.
 //!
@@ -15,7 +15,7 @@ pub const BLOCK: usize = 32;
 
 /// The 8-bit form of 32 inputs of a row.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(16))]
+#[repr(C, align(4))]
 pub struct Block {
     /// Codes, -127..=127.
     pub q: [i8; BLOCK],
@@ -23,10 +23,10 @@ pub struct Block {
     pub scale: f32,
     /// The scaled sum: what multiplies a weight block's minimum.
     pub fsum: f32,
-    /// The sums of both halves' codes, one 32-bit word for the kernels.
-    pub isum: [i16; 2],
     /// The negated sum of the codes: what multiplies a weight code's offset.
     pub minus: i32,
+    /// As `minus` for each half, times 32, which is the offset of the layout that reads it.
+    pub minus_32: [i32; 2],
 }
 
 /// A stretch of one row's 8-bit form, to write: `len` blocks, each `step` after the one before.

@@ -38,8 +38,9 @@ fn bits(m: &Mat) -> Bits {
     (0..m.rows()).map(|i| m.row(i).iter().map(|x| x.to_bits()).collect()).collect()
 }
 fn block_bits(b: &Block) -> impl Iterator<Item = u32> {
-    let sums = [b.scale.to_bits(), b.fsum.to_bits(), b.minus as u32];
-    b.q.map(|q| q as u32).into_iter().chain(sums).chain(b.isum.map(|s| s as u32))
+    let sums = [b.minus, b.minus_32[0], b.minus_32[1]].map(|sum| sum as u32);
+    let scales = [b.scale.to_bits(), b.fsum.to_bits()];
+    b.q.map(|q| q as u32).into_iter().chain(scales).chain(sums)
 }
 fn act_bits(a: &Act) -> Bits {
     let row = |i| {
@@ -147,11 +148,10 @@ fn quantisation() {
                     x.iter().map(|x| if largest == 0.0 { 0 } else { code(x) }).collect();
                 codes.resize(32, 0);
                 assert_eq!(b.q[..], codes);
-                let sum = |q: &[i8]| q.iter().map(|&q| i16::from(q)).sum::<i16>();
+                let sum = |q: &[i8]| q.iter().map(|&q| i32::from(q)).sum::<i32>();
                 let sums = [sum(&codes[..16]), sum(&codes[16..])];
-                assert_eq!(b.isum, sums);
-                assert_eq!(b.minus, -i32::from(sums[0] + sums[1]));
-                assert_eq!(b.fsum, b.scale * f32::from(sums[0] + sums[1]));
+                assert_eq!((b.minus, b.minus_32), (-sums[0] - sums[1], sums.map(|sum| -32 * sum)));
+                assert_eq!(b.fsum, b.scale * (sums[0] + sums[1]) as f32);
             }
         }
     }

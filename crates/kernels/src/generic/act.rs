@@ -36,13 +36,12 @@ unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
             *out = Block { scale, fsum: scale, ..Block::default() };
             return;
         }
-        // No code exceeds 127 in magnitude, and 16 of them sum to less than 2¹¹.
-        let isum = codes::<S>(x, 127.0 / largest, &mut out.q);
-        let sum = isum[0] + isum[1];
-        out.isum = [isum[0] as i16, isum[1] as i16];
-        out.minus = -sum;
+        // No code exceeds 127 in magnitude.
+        let [a, b] = codes::<S>(x, 127.0 / largest, &mut out.q);
+        out.minus = -a - b;
+        out.minus_32 = [-32 * a, -32 * b];
         out.scale = largest / 127.0;
-        out.fsum = out.scale * sum as f32;
+        out.fsum = out.scale * (a + b) as f32;
     }
 }
 

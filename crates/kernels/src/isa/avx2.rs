@@ -170,10 +170,6 @@ macro_rules! ymm {
         unsafe fn shl_b(a: __m256i, n: u32) -> __m256i {
             _mm256_sll_epi32(a, _mm_cvtsi32_si128(n as i32))
         }
-        #[inline(always)]
-        unsafe fn dot2(w: __m256i, x: i32) -> __m256i {
-            _mm256_madd_epi16(w, _mm256_set1_epi32(x))
-        }
     };
 }
 pub(super) use ymm;
@@ -212,6 +208,11 @@ unsafe impl Isa for Avx2 {
     unsafe fn scale(s: __m256i) -> __m256i {
         // Both halves.
         _mm256_or_si256(_mm256_slli_epi32::<16>(s), _mm256_and_si256(s, _mm256_set1_epi32(0xffff)))
+    }
+    #[inline(always)]
+    unsafe fn offset(x: i32) -> __m256i {
+        // Half of it in each of a pair.
+        _mm256_set1_epi16((x / 2) as i16)
     }
 }
 

@@ -192,8 +192,8 @@ unsafe impl Isa for Avx512 {
         s
     }
     #[inline(always)]
-    unsafe fn dot2(w: __m512i, x: i32) -> __m512i {
-        _mm512_dpwssd_epi32(_mm512_setzero_si512(), w, _mm512_set1_epi32(x))
+    unsafe fn offset(x: i32) -> __m512i {
+        Self::splat_i(x)
     }
 }
 

@@ -135,8 +135,9 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn close_scaled(sum: Self::Sum, scale: Self::I, acc: Self::I) -> Self::I;
     /// Brings 16-bit scales to the form that `close_scaled` takes.
     unsafe fn scale(s: Self::I) -> Self::I;
-    /// `w.low·x.low + w.high·x.high`, the signed 16-bit halves of each lane with those of `x`.
-    unsafe fn dot2(w: Self::I, x: i32) -> Self::I;
+    /// Dots that are `x` in every lane, an even number of at most 2¹⁶ in magnitude, to be scaled: a
+    /// run of its own where sums are [narrow](Isa::NARROW), or else the beginning of one.
+    unsafe fn offset(x: i32) -> Self::Sum;
 }
 
 /// How many dots of `bits`-bit codes a run may sum: 16-bit sums of pairs, each at most

@@ -199,9 +199,8 @@ unsafe impl Isa for Neon {
         s
     }
     #[inline(always)]
-    unsafe fn dot2(w: int32x4_t, x: i32) -> int32x4_t {
-        let (w, x) = (vreinterpretq_s16_s32(w), vreinterpretq_s16_s32(vdupq_n_s32(x)));
-        vpaddq_s32(vmull_s16(vget_low_s16(w), vget_low_s16(x)), vmull_high_s16(w, x))
+    unsafe fn offset(x: i32) -> int32x4_t {
+        Self::splat_i(x)
     }
 }
 

@@ -216,8 +216,8 @@ unsafe impl Isa for Scalar {
         s
     }
     #[inline(always)]
-    unsafe fn dot2(w: Self::I, x: i32) -> Self::I {
-        each(w, |w| i32::from(w as i16) * i32::from(x as i16) + (w >> 16) * (x >> 16))
+    unsafe fn offset(x: i32) -> Self::Sum {
+        Self::splat_i(x)
     }
 }
 

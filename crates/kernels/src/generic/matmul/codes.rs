@@ -16,7 +16,8 @@ macro_rules! each_group {
 }
 
 /// Adds the dots of block `b`'s 32 inputs, whose codes of `bits` lie at `at`, to `acc`. With
-/// `scales`, the dots of the block's two halves are first multiplied by theirs.
+/// `scales`, the dots of the block's two halves are first multiplied by theirs; codes of 6 bits then
+/// count as biased by 32.
 #[inline(always)]
 pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
     bits: usize,
@@ -37,6 +38,14 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
                     let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
                     if G.is_multiple_of(length) {
                         *sum = if scales.is_some() { zero } else { S::open(*acc) };
+                    }
+                    if let (Some(scales), 6, 0) = (scales, bits, G % 4) {
+                        let offset = S::offset(x.minus_32(r, b, G / 4));
+                        if S::NARROW {
+                            *acc = S::close_scaled(offset, scales[v][G / 4], *acc);
+                        } else {
+                            *sum = offset;
+                        }
                     }
                     let word = x.word(r, b, G);
                     *sum = match bits {

@@ -57,19 +57,31 @@ unsafe fn superblock<S: Isa, const R: usize, const V: usize>(
     unsafe {
         let (head, codes) = layout.place(at);
         let head = Head::<S, V>::load(layout, w, head);
-        for i in 0..4 {
-            for odd in 0..2 {
-                let j = 2 * i + odd;
-                let (w, x) = ((w, codes + 64 * layout.bits() * j), (x, 8 * at + j));
-                match layout {
-                    Layout::W6K => w6k_block(&head, j, w, x, y),
-                    Layout::W2K => w2k_block(&head, j, w, x, y),
-                    _ => w45k_block(layout.bits(), &head, (i, odd), w, x, y),
+        let block = |j: usize| ((w, codes + 64 * layout.bits() * j), (x, 8 * at + j));
+        match layout {
+            Layout::W4K | Layout::W5K => {
+                for i in 0..4 {
+                    let (even, odd) = (block(2 * i), block(2 * i + 1));
+                    w45k_block::<S, R, V, 0>(layout.bits(), &head, i, even, y);
+                    w45k_block::<S, R, V, 1>(layout.bits(), &head, i, odd, y);
+                }
+            }
+            Layout::W2K => {
+                for j in 0..8 {
+                    w2k_block(&head, j, block(j), y);
+                }
+            }
+            _ => {
+                for j in 0..8 {
+                    w6k_block(&head, j, block(j), y);
                 }
             }
         }
     }
 }
+
+/// A block's codes, and its inputs.
+type Block<const R: usize> = ((Panel, usize), (Input<R>, usize));
 
 /// Bytes of the longest head.
 const HEAD: usize = 320;
@@ -81,8 +93,8 @@ struct Head<S: Isa, const V: usize> {
     bytes: MaybeUninit<[u8; HEAD]>,
     lane: usize,
     d: [S::F; V],
-    /// The negated `m`, where the layout has minima.
-    minus_m: [S::F; V],
+    /// Where the layout has minima.
+    m: [S::F; V],
 }
 
 impl<S: Isa, const V: usize> Head<S, V> {
@@ -92,15 +104,14 @@ impl<S: Isa, const V: usize> Head<S, V> {
         unsafe {
             let mut bytes = MaybeUninit::<[u8; HEAD]>::uninit();
             w.copy(at, layout.head(), bytes.as_mut_ptr().cast());
-            let (mut d, mut minus_m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
+            let (mut d, mut m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
                 d[v] = S::load_f16(w.at::<S, 2>(at, v).cast());
                 if !matches!(layout, Layout::W6K) {
-                    let m = S::load_f16(w.at::<S, 2>(at + 32, v).cast());
-                    minus_m[v] = S::mul(m, S::splat(-1.0));
+                    m[v] = S::load_f16(w.at::<S, 2>(at + 32, v).cast());
                 }
             }
-            Head { bytes, lane: w.lane(), d, minus_m }
+            Head { bytes, lane: w.lane(), d, m }
         }
     }
     /// Where the tile's bytes of the vector at `offset` are.
@@ -117,14 +128,13 @@ impl<S: Isa, const V: usize> Head<S, V> {
     }
 }
 
-/// W4K and W5K: sub-blocks of 32, of which this is `2i + odd`.
+/// W4K and W5K: sub-blocks of 32, of which this is `2i + ODD`.
 #[inline(always)]
-unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
+unsafe fn w45k_block<S: Isa, const R: usize, const V: usize, const ODD: usize>(
     bits: usize,
     head: &Head<S, V>,
-    (i, odd): (usize, usize),
-    w: (Panel, usize),
-    (x, b): (Input<R>, usize),
+    i: usize,
+    (w, (x, b)): Block<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -132,12 +142,13 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
         let mut acc = [[S::splat_i(0); V]; R];
         dots::<S, R, V>(bits, w, (x, b), None, &mut acc);
         for v in 0..V {
-            let st = head.bytes(64 + 16 * (2 * i + odd), v);
+            let st = head.bytes(64 + 16 * (2 * i + ODD), v);
             let low = head.bytes(192 + 16 * i, v);
-            let low = if odd == 0 { S::and_i(low, S::splat_i(15)) } else { S::shr_i::<4>(low) };
+            let low = if ODD == 0 { S::and_i(low, S::splat_i(15)) } else { S::shr_i::<4>(low) };
             let s = S::and_i(st, S::splat_i(63));
             let t = S::or_i(S::shl_i::<4>(S::shr_i::<6>(st)), low);
-            let (ds, mt) = (S::mul(head.d[v], S::float(s)), S::mul(head.minus_m[v], S::float(t)));
+            let minus = S::mul(head.m[v], S::splat(-1.0));
+            let (ds, mt) = (S::mul(head.d[v], S::float(s)), S::mul(minus, S::float(t)));
             for r in 0..R {
                 let scale = S::mul(ds, S::splat(x.scale(r, b)));
                 y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
@@ -153,27 +164,28 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize>(
 unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
     head: &Head<S, V>,
     j: usize,
-    w: (Panel, usize),
-    (x, b): (Input<R>, usize),
+    (w, (x, b)): Block<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
     unsafe {
-        let (mut s, mut t) = ([[S::splat_i(0); 2]; V], [S::splat_i(0); V]);
+        let (mut s, mut t) = ([[S::splat_i(0); 2]; V], [[S::splat_i(0); 2]; V]);
         for v in 0..V {
             let (a, b) = (head.bytes(64 + 32 * j, v), head.bytes(80 + 32 * j, v));
             let low = S::splat_i(15);
             s[v] = [S::scale(S::and_i(a, low)), S::scale(S::and_i(b, low))];
-            t[v] = halves::<S>(S::shr_i::<4>(a), S::shr_i::<4>(b));
+            t[v] = [S::shr_i::<4>(a), S::shr_i::<4>(b)];
         }
         let mut acc = [[S::splat_i(0); V]; R];
         dots::<S, R, V>(2, w, (x, b), Some(s), &mut acc);
         for v in 0..V {
+            let m = S::mul(head.m[v], S::splat(1.0 / 32.0));
             for r in 0..R {
                 let xs = S::splat(x.scale(r, b));
-                let min = S::float(S::dot2(t[v], x.isum(r, b)));
+                let (a, b) = (S::splat_i(x.minus_32(r, b, 0)), S::splat_i(x.minus_32(r, b, 1)));
+                let minus = S::add_i(S::mul_i(t[v][0], a), S::mul_i(t[v][1], b));
                 y[r][v] = S::fma(S::float(acc[r][v]), S::mul(head.d[v], xs), y[r][v]);
-                y[r][v] = S::fma(min, S::mul(head.minus_m[v], xs), y[r][v]);
+                y[r][v] = S::fma(S::float(minus), S::mul(m, xs), y[r][v]);
             }
         }
     }
@@ -185,8 +197,7 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
 unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
     head: &Head<S, V>,
     j: usize,
-    w: (Panel, usize),
-    (x, b): (Input<R>, usize),
+    (w, (x, b)): Block<R>,
     y: &mut [[S::F; V]; R],
 ) {
     // SAFETY: block `b` of the panel and the rows.
@@ -195,13 +206,8 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
         let mut acc = [[S::splat_i(0); V]; R];
         for v in 0..V {
             let a = S::load_i8(head.at(32 + 32 * j, v).cast());
-            let b_ = S::load_i8(head.at(48 + 32 * j, v).cast());
-            let minus_32 = S::splat_i(-32);
-            let bias = halves::<S>(S::mul_i(a, minus_32), S::mul_i(b_, minus_32));
-            for r in 0..R {
-                acc[r][v] = S::dot2(bias, x.isum(r, b));
-            }
-            s[v] = [S::scale(a), S::scale(b_)];
+            let b = S::load_i8(head.at(48 + 32 * j, v).cast());
+            s[v] = [S::scale(a), S::scale(b)];
         }
         dots::<S, R, V>(6, w, (x, b), Some(s), &mut acc);
         for v in 0..V {
@@ -211,11 +217,4 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
             }
         }
     }
-}
-
-/// Two 16-bit numbers as the halves of each lane.
-#[inline(always)]
-unsafe fn halves<S: Isa>(low: S::I, high: S::I) -> S::I {
-    // SAFETY: the CPU has `S`.
-    unsafe { S::or_i(S::and_i(low, S::splat_i(0xffff)), S::shl_i::<16>(high)) }
 }

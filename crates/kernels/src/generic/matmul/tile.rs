@@ -91,17 +91,17 @@ impl<const R: usize> Input<R> {
         // SAFETY: as above.
         unsafe { (*self.block(r, b)).scale }
     }
-    /// The sums of block `b`'s two halves, 16 bits each.
-    #[inline(always)]
-    pub unsafe fn isum(self, r: usize, b: usize) -> i32 {
-        // SAFETY: as above; the two lie on a boundary of 32 bits.
-        unsafe { *(&raw const (*self.block(r, b)).isum).cast() }
-    }
     /// The negated sum of block `b`.
     #[inline(always)]
     pub unsafe fn minus(self, r: usize, b: usize) -> i32 {
         // SAFETY: as above.
         unsafe { (*self.block(r, b)).minus }
+    }
+    /// The negated sum of half `h` of block `b`, times 32.
+    #[inline(always)]
+    pub unsafe fn minus_32(self, r: usize, b: usize, h: usize) -> i32 {
+        // SAFETY: as above.
+        unsafe { (*self.block(r, b)).minus_32[h] }
     }
     /// The scaled sum of block `b`.
     #[inline(always)]
