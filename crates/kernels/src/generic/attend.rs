@@ -129,19 +129,24 @@ unsafe fn softmax<S: Isa>(
 ) -> (f32, f32) {
     // SAFETY: the caller's promise; sixteens are whole vectors.
     unsafe {
-        for x in x.chunks_exact_mut(S::LANES) {
-            let mut score = S::mul(S::load(x.as_ptr()), S::splat(t.scale));
+        for at in (0..x.len()).step_by(S::LANES) {
+            let x = x.as_mut_ptr().add(at);
+            let mut score = S::mul(S::load(x), S::splat(t.scale));
             if let Some(cap) = t.softcap {
                 score = capped::<S>(score, S::splat(cap));
             }
-            S::store(x.as_mut_ptr(), score);
+            S::store(x, score);
         }
         x[..seen.start - start].fill(f32::NEG_INFINITY);
         x[seen.end - start..].fill(f32::NEG_INFINITY);
-        let max = Sixteen::<S>::max(x);
-        for x in x.chunks_exact_mut(S::LANES) {
-            let below = S::sub(S::load(x.as_ptr()), S::splat(max));
-            S::store(x.as_mut_ptr(), math::exp::<S>(below));
+        let mut largest = S::splat(f32::NEG_INFINITY);
+        for at in (0..x.len()).step_by(S::LANES) {
+            largest = S::max(largest, S::load(x.as_ptr().add(at)));
+        }
+        let max = S::largest(largest);
+        for at in (0..x.len()).step_by(S::LANES) {
+            let x = x.as_mut_ptr().add(at);
+            S::store(x, math::exp::<S>(S::sub(S::load(x), S::splat(max))));
         }
         (max, Sixteen::<S>::sum(x))
     }
@@ -197,6 +202,8 @@ unsafe fn multiply<S: Isa, E: Element>(
                 columns::<S, E, 1>(lines, m, k, cols, ahead)
             } else {
                 match lines.len() {
+                    12.. if const { S::TILE == 8 } => columns::<S, E, 12>(lines, m, k, cols, ahead),
+                    8..12 if const { S::TILE == 8 } => columns::<S, E, 8>(lines, m, k, cols, ahead),
                     1 => columns::<S, E, 1>(lines, m, k, cols, ahead),
                     2 => columns::<S, E, 2>(lines, m, k, cols, ahead),
                     3 | 5 => columns::<S, E, 3>(lines, m, k, cols, ahead),
@@ -280,28 +287,41 @@ unsafe fn tile<S: Isa, E: Element, const Q: usize, const V: usize>(
         ahead.data = fetch;
         // Through memory, so that there is one copy of what follows.
         let sums = sum;
-        for (i, &sum) in sums.as_flattened().iter().enumerate() {
-            let line = lines[i / V];
-            let out = std::slice::from_raw_parts_mut(line.out, m.cols);
-            put::<S>(out, at + i % V * S::LANES, sum, line.join);
+        for (sums, line) in sums.iter().zip(lines) {
+            for (v, &sum) in sums.iter().enumerate() {
+                let at = at + v * S::LANES;
+                if at + S::LANES <= m.cols {
+                    let out = line.out.add(at);
+                    S::store(out, joined::<S>(sum, line.join, S::load(out)));
+                } else {
+                    let out = std::slice::from_raw_parts_mut(line.out, m.cols);
+                    put::<S>(out, at, sum, line.join);
+                }
+            }
         }
     }
     V * S::LANES
 }
 
-/// Joins a vector of values to the earlier pages' in `out`, or replaces what is there.
+/// A vector of values joined to the `earlier` pages', or itself where it replaces these.
+#[inline(always)]
+unsafe fn joined<S: Isa>(page: S::F, join: Option<Join>, earlier: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match join {
+            None => page,
+            Some((a, b)) => S::fma(page, S::splat(b), S::mul(earlier, S::splat(a))),
+        }
+    }
+}
+
+/// Joins what there is of a vector from `at` on to `out`.
 #[inline(always)]
 unsafe fn put<S: Isa>(out: &mut [f32], at: usize, page: S::F, join: Option<Join>) {
     // SAFETY: the caller's promise.
     unsafe {
-        let value = match join {
-            None => page,
-            Some((a, b)) => {
-                let earlier = S::mul(lanes::load::<S>(out, at, 0.0), S::splat(a));
-                S::fma(page, S::splat(b), earlier)
-            }
-        };
-        lanes::store::<S>(out, at, value);
+        let earlier = lanes::load::<S>(out, at, 0.0);
+        lanes::store::<S>(out, at, joined::<S>(page, join, earlier));
     }
 }
 

@@ -49,9 +49,9 @@ pub(crate) fn prefetch(p: *const u8) {
     let _ = p;
 }
 
-/// Numbers gathered from all elements of a row: sixteen partial results, element `i` going to
-/// number `i % 16`, joined in a fixed tree.
-pub(crate) struct Sixteen<S: Isa>([S::F; 4]);
+/// Sums of all elements of a row: sixteen partial ones, element `i` going to number `i % 16`, joined
+/// in a fixed tree.
+pub(crate) struct Sixteen<S: Isa>(std::marker::PhantomData<S>);
 
 impl<S: Isa> Sixteen<S> {
     /// Vectors that hold the sixteen.
@@ -63,12 +63,18 @@ impl<S: Isa> Sixteen<S> {
         // SAFETY: the caller's promise: the CPU has the set.
         unsafe {
             let mut partial = [S::splat(0.0); 4];
-            for at in (0..x.len()).step_by(16) {
+            let (whole, rest) = x.as_chunks::<16>();
+            for x in whole {
                 for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    *p = S::add(*p, load::<S>(x, at + i * S::LANES, 0.0));
+                    *p = S::add(*p, S::load(x.as_ptr().add(i * S::LANES)));
                 }
             }
-            Sixteen::<S>(partial).join(|a, b| a + b)
+            if !rest.is_empty() {
+                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
+                    *p = S::add(*p, load::<S>(rest, i * S::LANES, 0.0));
+                }
+            }
+            S::sum_16(partial)
         }
     }
 
@@ -77,46 +83,22 @@ impl<S: Isa> Sixteen<S> {
     pub(crate) unsafe fn squares(x: &[f32], centre: f32) -> f32 {
         // SAFETY: the caller's promise.
         unsafe {
-            let mut partial = [S::splat(0.0); 4];
-            for at in (0..x.len()).step_by(16) {
+            let (mut partial, c) = ([S::splat(0.0); 4], S::splat(centre));
+            let (whole, rest) = x.as_chunks::<16>();
+            for x in whole {
                 for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    let x = load::<S>(x, at + i * S::LANES, centre);
-                    let d = S::sub(x, S::splat(centre));
+                    let d = S::sub(S::load(x.as_ptr().add(i * S::LANES)), c);
                     *p = S::fma(d, d, *p);
                 }
             }
-            Sixteen::<S>(partial).join(|a, b| a + b)
-        }
-    }
-
-    /// The largest `x`.
-    #[inline(always)]
-    pub(crate) unsafe fn max(x: &[f32]) -> f32 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let mut partial = [S::splat(f32::NEG_INFINITY); 4];
-            for at in (0..x.len()).step_by(16) {
+            if !rest.is_empty() {
                 for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    *p = S::max(*p, load::<S>(x, at + i * S::LANES, f32::NEG_INFINITY));
+                    let d = S::sub(load::<S>(rest, i * S::LANES, centre), c);
+                    *p = S::fma(d, d, *p);
                 }
             }
-            Sixteen::<S>(partial).join(max)
+            S::sum_16(partial)
         }
-    }
-
-    #[inline(always)]
-    unsafe fn join(self, join: fn(f32, f32) -> f32) -> f32 {
-        let mut x = [0.0; 16];
-        for (i, &p) in self.0[..Self::VECTORS].iter().enumerate() {
-            // SAFETY: vector `i` ends within the sixteen.
-            unsafe { S::store(x.as_mut_ptr().add(i * S::LANES), p) };
-        }
-        for half in [8, 4, 2, 1] {
-            for i in 0..half {
-                x[i] = join(x[i], x[i + half]);
-            }
-        }
-        x[0]
     }
 }
 

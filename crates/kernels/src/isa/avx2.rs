@@ -71,9 +71,11 @@ macro_rules! ymm {
         }
         #[inline(always)]
         unsafe fn largest(a: __m256) -> f32 {
-            let x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
-            let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
-            _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps::<1>(x, x)))
+            $crate::isa::avx2::largest_8(a)
+        }
+        #[inline(always)]
+        unsafe fn sum_16(x: [__m256; 4]) -> f32 {
+            $crate::isa::avx2::sum_8(_mm256_add_ps(x[0], x[1]))
         }
         #[inline(always)]
         unsafe fn total(a: __m256i) -> i32 {
@@ -173,6 +175,21 @@ macro_rules! ymm {
     };
 }
 pub(super) use ymm;
+
+/// The largest lane.
+#[inline(always)]
+pub(super) unsafe fn largest_8(x: __m256) -> f32 {
+    let x = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+    let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps::<1>(x, x)))
+}
+/// The sum of all lanes: those four apart are added first, then those two and one apart.
+#[inline(always)]
+pub(super) unsafe fn sum_8(x: __m256) -> f32 {
+    let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+    let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps::<1>(x, x)))
+}
 
 // SAFETY: every instruction is of AVX2, FMA or F16C, which `usable` asks for.
 unsafe impl Isa for Avx2 {

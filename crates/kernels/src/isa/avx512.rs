@@ -1,6 +1,7 @@
 //! 512-bit x86 with a byte dot product (AVX-512 VNNI): Ice Lake server and Zen 4 onwards.
 #![expect(unsafe_op_in_unsafe_fn, reason = "one condition for all: the trait's")]
 use super::Isa;
+use super::avx2::{largest_8, sum_8};
 use std::arch::x86_64::*;
 
 /// Sixteen lanes.
@@ -73,7 +74,12 @@ unsafe impl Isa for Avx512 {
     }
     #[inline(always)]
     unsafe fn largest(a: __m512) -> f32 {
-        _mm512_reduce_max_ps(a)
+        largest_8(_mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a)))
+    }
+    #[inline(always)]
+    unsafe fn sum_16(x: [__m512; 4]) -> f32 {
+        let eights = _mm256_add_ps(_mm512_castps512_ps256(x[0]), _mm512_extractf32x8_ps::<1>(x[0]));
+        sum_8(eights)
     }
     #[inline(always)]
     unsafe fn total(a: __m512i) -> i32 {

@@ -68,12 +68,22 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn max(a: Self::F, b: Self::F) -> Self::F;
     /// `if a < b { a } else { b }` in each lane.
     unsafe fn min(a: Self::F, b: Self::F) -> Self::F;
-    /// The largest lane; none is NaN.
+    /// The largest lane; some lane that is no NaN, or a NaN, if one is.
     unsafe fn largest(a: Self::F) -> f32 {
         let mut x = [0.0; 16];
         // SAFETY: the lanes are at most sixteen.
         unsafe { Self::store(x.as_mut_ptr(), a) };
-        x[..Self::LANES].iter().copied().fold(f32::NEG_INFINITY, f32::max)
+        tree(&mut x, Self::LANES, |a, b| if a > b { a } else { b })
+    }
+    /// The sum of sixteen numbers that are the leading vectors of `x`: those eight apart are added
+    /// first, then those four, two and one apart.
+    unsafe fn sum_16(x: [Self::F; 4]) -> f32 {
+        let mut all = [0.0; 16];
+        for (i, x) in x[..16 / Self::LANES].iter().enumerate() {
+            // SAFETY: vector `i` ends within the sixteen.
+            unsafe { Self::store(all.as_mut_ptr().add(i * Self::LANES), *x) };
+        }
+        tree(&mut all, 16, |a, b| a + b)
     }
     /// Clears the sign.
     unsafe fn abs(a: Self::F) -> Self::F;
@@ -138,6 +148,17 @@ pub(crate) unsafe trait Isa: Copy {
     /// Dots that are `x` in every lane, an even number of at most 2¹⁶ in magnitude, to be scaled: a
     /// run of its own where sums are [narrow](Isa::NARROW), or else the beginning of one.
     unsafe fn offset(x: i32) -> Self::Sum;
+}
+
+/// Joins the `count` leading numbers, a power of two: those that are half of it apart, and so on.
+fn tree(x: &mut [f32; 16], mut count: usize, join: fn(f32, f32) -> f32) -> f32 {
+    while count > 1 {
+        count /= 2;
+        for i in 0..count {
+            x[i] = join(x[i], x[i + count]);
+        }
+    }
+    x[0]
 }
 
 /// How many dots of `bits`-bit codes a run may sum: 16-bit sums of pairs, each at most
