@@ -118,6 +118,15 @@ impl<'a> Shared<'a> {
     pub fn cols(&self) -> usize {
         self.cols
     }
+    /// The `rows` rows from `from` on.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    pub(crate) fn rows_from(&self, from: usize, rows: usize) -> Shared<'a> {
+        assert!(from <= self.rows && rows <= self.rows - from);
+        // SAFETY: in bounds by the assertion.
+        Shared { data: unsafe { self.data.add(from * self.cols) }, rows, ..*self }
+    }
     /// Where elements `from..from + len` of row `i` are.
     ///
     /// # Panics
@@ -188,7 +197,9 @@ pub struct MatmulTask<'a> {
     pub bias: Option<&'a [f32]>,
     /// Whether the product is added to what `out` holds, or replaces it.
     pub store: Store,
-    /// `[m, n]`.
+    /// The output that lies in column 0 of `out`.
+    pub first: usize,
+    /// `[m, n]`, or some of its columns.
     pub out: Shared<'a>,
 }
 

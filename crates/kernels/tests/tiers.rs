@@ -1,8 +1,9 @@
 //! Products: near their definition in f64; and the same bits on every tier, at every thread count,
 //! and for a row alone or in a batch.
+use rinfer_kernels::act::Block;
 use rinfer_kernels::layout::{Layout, Packed, Reads, RowCodes};
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{Ctx, Linear, embed, linear};
+use rinfer_kernels::ops::{Ctx, Gated, GatedScratch, Glu, Linear, embed, gated, glu, linear};
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 use weights::Random;
@@ -195,4 +196,62 @@ fn rows_are_looked_up() {
             same(out.row(i), &want, format!("{layout:?} {id}"));
         }
     }
+}
+
+/// The products that a gated unit computes a few columns at a time are those of `linear`, and what
+/// becomes of them is `glu`'s.
+#[test]
+fn gated_units_are_products_and_units() {
+    for layout in [Layout::F32, Layout::W4M, Layout::W6K] {
+        for n in [8, 32, 72, 144] {
+            let weights = |seed| {
+                let row = |i, out: &mut RowCodes| weights::row(layout, 512, i + seed, out);
+                Packed::pack(&Team::new(1), &Room::new(0), layout, n, 512, &row)
+            };
+            let (gate, up) = (weights(0), weights(1000));
+            let bias: Vec<f32> = (0..n).map(|i| i as f32 / 8.0).collect();
+            for (with_up, q8, rows) in
+                [(true, true, 33), (false, true, 7), (true, false, 1), (false, false, 17)]
+            {
+                let x = input(rows, 512);
+                let separate = |kernels| {
+                    let ctx = Ctx { team: Team::new(1), kernels };
+                    let (mut a, mut b) = (Mat::new(rows, n), Mat::new(rows, n));
+                    let of = |weights, bias, out| Linear { weights, bias, store: Store::Set, out };
+                    let mut jobs = [of(&gate, Some(&bias[..]), &mut a), of(&up, None, &mut b)];
+                    linear(&ctx, &mut act(&x, 0..rows), &mut jobs);
+                    let mut out = Act::new(rows, n);
+                    glu(&ctx, Glu::Silu, &a, with_up.then_some(&b), &mut out, q8);
+                    form(&out, q8)
+                };
+                let want = separate(scalar().kernels);
+                for (kernels, threads) in usable().flat_map(|k| (1..=3).map(move |t| (k, t))) {
+                    let ctx = Ctx { team: Team::new(threads), kernels };
+                    let up = with_up.then_some((&up, None));
+                    let how = Gated { act: Glu::Silu, gate: (&gate, Some(&bias[..])), up };
+                    let mut scratch = GatedScratch::new(40, threads);
+                    let mut out = Act::new(rows, n);
+                    let mut x = act(&x, 0..rows);
+                    gated(&ctx, &how, &mut x, &mut scratch, &mut out, q8);
+                    let name = kernels.name;
+                    assert!(form(&out, q8) == want, "{layout:?} {n}, {rows} rows, {name}");
+                }
+            }
+        }
+    }
+}
+
+/// The bits of what an operation made: the 8-bit form, or else the f32 rows.
+fn form(x: &Act, q8: bool) -> Vec<u32> {
+    if !q8 {
+        return x.view().data().iter().map(|x| x.to_bits()).collect();
+    }
+    let block = |b: &Block| {
+        b.q.map(|q| q as u32).into_iter().chain([
+            b.scale.to_bits(),
+            b.fsum.to_bits(),
+            b.minus as u32,
+        ])
+    };
+    (0..x.rows()).flat_map(|i| x.quantised(i).flat_map(block).collect::<Vec<_>>()).collect()
 }

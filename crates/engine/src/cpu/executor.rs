@@ -1,7 +1,7 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
 use super::clock::Clock;
 use super::pack::Packer;
-use super::plan::{Block, NormWeights, Plan, Step};
+use super::plan::{Block, NormWeights, Plan, Projection, Step};
 use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
@@ -47,6 +47,17 @@ impl Pass<'_> {
     pub fn linear(&mut self, kind: Kind, x: &mut Act, jobs: &mut [Linear<'_>]) {
         ops::linear(self.ctx, x, jobs);
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
+        self.clock.lap(kind);
+    }
+    /// Counts what was computed otherwise.
+    pub fn products<const N: usize>(
+        &mut self,
+        kind: Kind,
+        rows: usize,
+        projections: [Option<&Projection>; N],
+    ) {
+        let weights = projections.into_iter().flatten().map(|p| p.weights().0);
+        self.clock.products(kind, rows, weights);
         self.clock.lap(kind);
     }
 }

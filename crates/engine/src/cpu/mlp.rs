@@ -8,7 +8,7 @@ use crate::profile::Kind;
 use crate::spec::{Act as Function, Mlp, ModelSpec, Op};
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Glu};
+use rinfer_kernels::ops::{self, Gated, GatedScratch, Glu};
 use rinfer_kernels::{Act, Mat};
 
 /// One MLP, resolved.
@@ -57,15 +57,24 @@ impl MlpStep {
     ) {
         let (ctx, q8) = (pass.ctx, self.down.reads_q8());
         let b = &mut buffers[self.buffers];
-        if let Some(gate) = &self.gate {
-            let mut jobs = [gate.job(&mut b.gate, Store::Set), self.up.job(&mut b.up, Store::Set)];
-            pass.linear(Kind::Projections, x, &mut jobs);
-            ops::glu(ctx, self.act, &b.gate, Some(&b.up), &mut b.hidden, q8);
+        let first = self.gate.as_ref().unwrap_or(&self.up);
+        let second = self.gate.is_some().then_some(&self.up);
+        if x.rows() > FEW {
+            let up = second.map(Projection::weights);
+            let how = Gated { act: self.act, gate: first.weights(), up };
+            ops::gated(ctx, &how, x, &mut b.products, &mut b.hidden, q8);
+            pass.products(Kind::Projections, x.rows(), [Some(first), second]);
         } else {
-            pass.linear(Kind::Projections, x, &mut [self.up.job(&mut b.up, Store::Set)]);
-            ops::glu(ctx, self.act, &b.up, None, &mut b.hidden, q8);
+            let one = first.job(&mut b.gate, Store::Set);
+            if let Some(second) = second {
+                let mut jobs = [one, second.job(&mut b.up, Store::Set)];
+                pass.linear(Kind::Projections, x, &mut jobs);
+            } else {
+                pass.linear(Kind::Projections, x, &mut [one]);
+            }
+            ops::glu(ctx, self.act, &b.gate, second.map(|_| &b.up), &mut b.hidden, q8);
+            pass.clock.lap(Kind::Glu);
         }
-        pass.clock.lap(Kind::Glu);
         pass.linear(Kind::Projections, &mut b.hidden, &mut [self.down.job(out, store)]);
     }
 
@@ -80,25 +89,34 @@ impl MlpStep {
     }
 }
 
+/// Rows up to which weights are read in one run of memory each; more are computed a few columns at a
+/// time, whose products stay in a cache.
+const FEW: usize = 16;
+
 /// What an MLP writes on the way, shared by all of one width.
 pub(crate) struct Buffers {
+    /// Of few rows.
     gate: Mat,
+    /// Of few rows.
     up: Mat,
+    /// Of many rows.
+    products: GatedScratch,
     hidden: Act,
 }
 
 impl Buffers {
-    /// For batches of up to `rows` rows.
-    pub fn new(d_ff: usize, rows: usize) -> Buffers {
+    /// For batches of up to `rows` rows, on `threads` threads.
+    pub fn new(d_ff: usize, rows: usize, threads: usize) -> Buffers {
         Buffers {
-            gate: Mat::new(rows, d_ff),
-            up: Mat::new(rows, d_ff),
+            gate: Mat::new(rows.min(FEW), d_ff),
+            up: Mat::new(rows.min(FEW), d_ff),
+            products: GatedScratch::new(if rows > FEW { rows } else { 0 }, threads),
             hidden: Act::new(rows, d_ff),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.gate.bytes() + self.up.bytes() + self.hidden.bytes()
+        self.gate.bytes() + self.up.bytes() + self.products.bytes() + self.hidden.bytes()
     }
 }
 

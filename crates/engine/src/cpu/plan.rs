@@ -178,6 +178,10 @@ impl Projection {
     pub fn job<'a>(&'a self, out: &'a mut Mat, store: Store) -> Linear<'a> {
         Linear { weights: &self.weights, bias: self.bias.as_deref(), store, out }
     }
+    /// What [`ops::gated`] takes.
+    pub fn weights(&self) -> (&Packed, Option<&[f32]>) {
+        (&self.weights, self.bias.as_deref())
+    }
     /// Whether it multiplies 8-bit activations.
     pub fn reads_q8(&self) -> bool {
         q8(&self.weights)

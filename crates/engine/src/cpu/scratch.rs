@@ -37,7 +37,7 @@ impl Scratch {
                 .iter()
                 .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
                 .collect(),
-            mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows)).collect(),
+            mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
             head: head::Buffers::new(spec, rows),
         }
     }

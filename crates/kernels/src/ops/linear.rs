@@ -66,8 +66,14 @@ fn run(ctx: &Ctx, x: &Act, jobs: &mut [Linear<'_>]) {
         let group = (share * panels / job.weights.bytes().len().max(1)).max(1);
         tasks += panels.div_ceil(group);
         let Linear { weights, bias, store, out } = job;
-        let operands =
-            MatmulTask { weights, input: x, bias: *bias, store: *store, out: out.shared() };
+        let operands = MatmulTask {
+            weights,
+            input: x,
+            bias: *bias,
+            store: *store,
+            first: 0,
+            out: out.shared(),
+        };
         *entry = Some((operands, group));
     }
     ctx.team.run(|worker| {

@@ -5,6 +5,7 @@
 //! and one row's numbers never depend on another's.
 mod attention;
 mod embed;
+mod gated;
 mod glu;
 mod linear;
 mod norm;
@@ -15,6 +16,7 @@ mod softcap;
 
 pub use attention::{Attend, AttendRow, AttentionScratch, attention};
 pub use embed::embed;
+pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use linear::{Linear, linear};
 pub use norm::{Norm, NormKind, norm};

@@ -195,7 +195,7 @@ unsafe fn whole<S: Isa, const R: usize, const V: usize>(
     y: [[S::F; V]; R],
 ) {
     for r in 0..R {
-        let out = t.out.at(row + r, n, V * S::LANES);
+        let out = t.out.at(row + r, n - t.first, V * S::LANES);
         for v in 0..V {
             let mut y = y[r][v];
             // SAFETY: there are as many outputs, and their panel is this task's.
@@ -231,7 +231,7 @@ unsafe fn part<S: Isa, const R: usize, const V: usize>(
         for (i, y) in sums[..lanes].iter().enumerate() {
             let y = t.bias.map_or(*y, |bias| y + bias[n + i]);
             // SAFETY: the panel is this task's.
-            let out = unsafe { &mut t.out.part(row + r, n + i, 1)[0] };
+            let out = unsafe { &mut t.out.part(row + r, n + i - t.first, 1)[0] };
             *out = if t.store == Store::Add { *out + y } else { y };
         }
     }

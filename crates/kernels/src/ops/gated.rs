@@ -1,0 +1,103 @@
+//! A gated linear unit with its products: a few columns of both at a time, joined while they are in a
+//! cache. For batches: a whole prompt's products would go to memory and come back.
+use super::{Ctx, Glu};
+use crate::act::{Act, BLOCK};
+use crate::layout::{PANEL, Packed, Reads};
+use crate::mat::{Mat, MatmulTask, Shared, Store};
+
+/// Columns that a thread holds of each product: whole panels and whole activation blocks.
+const COLS: usize = 64;
+
+/// Weights `[n, k]`, and a bias `n` long.
+pub type Weights<'a> = (&'a Packed, Option<&'a [f32]>);
+
+/// `act(gate(x))·up(x)`, or `act(gate(x))` without `up`.
+pub struct Gated<'a> {
+    /// The function.
+    pub act: Glu,
+    /// What it is applied to.
+    pub gate: Weights<'a>,
+    /// What it multiplies.
+    pub up: Option<Weights<'a>>,
+}
+
+/// What the threads hold of both products, sized once.
+pub struct GatedScratch {
+    products: Mat,
+    rows: usize,
+}
+
+impl GatedScratch {
+    /// For batches of up to `rows` rows on `threads` threads.
+    pub fn new(rows: usize, threads: usize) -> GatedScratch {
+        GatedScratch { products: Mat::new(2 * threads * rows, COLS), rows }
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.products.bytes()
+    }
+}
+
+/// `out = act(gate(x))·up(x)`, the numbers of [`super::linear`] and [`super::glu`]; `out` takes `x`'s
+/// row count. With `q8` only the 8-bit form is made.
+///
+/// # Panics
+/// If shapes disagree, or the scratch is for fewer rows or threads.
+pub fn gated(
+    ctx: &Ctx,
+    how: &Gated<'_>,
+    x: &mut Act,
+    scratch: &mut GatedScratch,
+    out: &mut Act,
+    q8: bool,
+) {
+    let (rows, n) = (x.rows(), out.cols());
+    let weights = || [Some(how.gate), how.up].into_iter().flatten();
+    for (weights, bias) in weights() {
+        let shape = (weights.rows(), weights.cols());
+        assert_eq!(shape, (n, x.cols()), "the weights' shape against the rows'");
+        assert!(bias.is_none_or(|bias| bias.len() == n), "the bias is not {n} long");
+    }
+    let room = scratch.products.rows() / (2 * scratch.rows).max(1);
+    assert!(rows <= scratch.rows && ctx.team.threads() <= room, "the scratch is too small");
+    if weights().any(|(weights, _)| weights.layout().reads() == Reads::Q8) {
+        x.quantise(ctx);
+    }
+    out.resize(rows);
+    let (x, out) = (&*x, out.shared(ctx.kernels.tile, q8));
+    let products = scratch.products.shared();
+    ctx.team.run(|worker| {
+        worker.phase(n.div_ceil(COLS), |task| {
+            let columns = task * COLS..n.min((task + 1) * COLS);
+            let place = |i| products.rows_from((2 * worker.index() + i) * scratch.rows, rows);
+            let (gate, up) = (place(0), place(1));
+            product(ctx, how.gate, x, columns.start, gate);
+            how.up.inspect(|weights| product(ctx, *weights, x, columns.start, up));
+            for i in 0..rows {
+                // SAFETY: the tier is usable, lengths agree; the products are this thread's, and
+                // the columns, which are whole blocks, this task's.
+                unsafe {
+                    let gate = gate.part(i, 0, columns.len());
+                    let up = how.up.map_or(&[][..], |_| up.part(i, 0, columns.len()));
+                    let y = out.f32().part(i, columns.start, columns.len());
+                    let mut few = [0.0; COLS];
+                    let y = if q8 { &mut few[..columns.len()] } else { y };
+                    (ctx.kernels.glu)(how.act, gate, up, y);
+                    if q8 {
+                        let blocks = columns.len().div_ceil(BLOCK);
+                        let to = out.quantised(i, columns.start / BLOCK, blocks);
+                        (ctx.kernels.quantise)(y, to);
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// The outputs of `weights` from `first` on that `out` has room for.
+fn product(ctx: &Ctx, (weights, bias): Weights<'_>, input: &Act, first: usize, out: Shared<'_>) {
+    let panels = first / PANEL..weights.panels().min((first + COLS) / PANEL);
+    let task = MatmulTask { weights, input, bias, store: Store::Set, first, out };
+    // SAFETY: the tier is usable, shapes agree, `out` is this thread's.
+    unsafe { (ctx.kernels.matmul[weights.layout() as usize])(&task, panels) };
+}
