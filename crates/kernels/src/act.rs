@@ -9,6 +9,7 @@
 //! within a group block after block, row after row. What is left over goes by fours, twos and ones.
 use crate::mat::{Lent, Mat, Rows, Shared};
 use crate::ops::Ctx;
+use std::mem::ManuallyDrop;
 
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
@@ -27,6 +28,17 @@ pub struct Block {
     pub minus: i32,
     /// As `minus` for each half, times 32, which is the offset of the layout that reads it.
     pub minus_32: [i32; 2],
+}
+
+impl Block {
+    /// `len` of them, which the system supplies as they are first touched.
+    fn zeroed(len: usize) -> Vec<Block> {
+        type Words = [u32; size_of::<Block>() / 4];
+        const { assert!(size_of::<Words>() == size_of::<Block>() && align_of::<Block>() == 4) };
+        let mut words = ManuallyDrop::new(vec![<Words>::default(); len]);
+        // SAFETY: of one size and alignment, and zeros are a block.
+        unsafe { Vec::from_raw_parts(words.as_mut_ptr().cast(), len, words.capacity()) }
+    }
 }
 
 /// A stretch of one row's 8-bit form, to write: `len` blocks, each `step` after the one before.
@@ -49,25 +61,29 @@ impl QuantRow<'_> {
     }
 }
 
-/// A batch of activations `[rows, cols]`, f32 always and 8-bit when asked for.
+/// A batch of activations `[rows, cols]`, in f32 and, when asked for, in 8 bits; of what
+/// [`crate::ops::gated`] makes, in 8 bits alone.
 #[derive(Default)]
 pub struct Act {
     pub(crate) f32: Mat,
     q: Vec<Block>,
     /// Rows to a group of the 8-bit form; 0 while that is stale.
     group: usize,
+    /// Whether only the 8-bit form was made.
+    only_q8: bool,
 }
 
 impl Act {
     /// Room for `capacity` rows of `cols`.
     pub fn new(capacity: usize, cols: usize) -> Act {
         let blocks = capacity * cols.div_ceil(BLOCK);
-        Act { f32: Mat::new(capacity, cols), q: vec![Block::default(); blocks], group: 0 }
+        let q = Block::zeroed(blocks);
+        Act { f32: Mat::new(capacity, cols), q, group: 0, only_q8: false }
     }
     /// Sets the number of rows in use.
     pub fn resize(&mut self, rows: usize) {
         self.f32.resize(rows);
-        self.group = 0;
+        (self.group, self.only_q8) = (0, false);
     }
     /// Number of rows in use.
     pub fn rows(&self) -> usize {
@@ -82,12 +98,16 @@ impl Act {
         self.cols().div_ceil(BLOCK)
     }
     /// The f32 rows.
+    ///
+    /// # Panics
+    /// If only the 8-bit form was made.
     pub fn view(&self) -> Rows<'_> {
+        assert!(!self.only_q8, "the f32 rows were not made");
         self.f32.view()
     }
     /// The f32 rows, to write; the 8-bit form is then stale until [`Act::quantise`].
     pub fn f32_mut(&mut self) -> &mut Mat {
-        self.group = 0;
+        (self.group, self.only_q8) = (0, false);
         &mut self.f32
     }
     /// Bytes held.
@@ -97,9 +117,10 @@ impl Act {
     /// Row `i`'s 8-bit form.
     ///
     /// # Panics
-    /// If it is stale.
+    /// If it is stale, or there is no such row.
     pub fn quantised(&self, i: usize) -> impl Iterator<Item = &Block> {
         assert!(self.fresh(self.group), "8-bit activations were not prepared");
+        assert!(i < self.rows(), "row {i} of {}", self.rows());
         let (first, step) = place(self.group, self.rows(), self.blocks(), i);
         self.q[first..].iter().step_by(step).take(self.blocks())
     }
@@ -107,7 +128,7 @@ impl Act {
     pub fn quantise(&mut self, ctx: &Ctx) {
         crate::ops::quantise(ctx, self);
     }
-    /// Whether the 8-bit form is that of the f32 rows, in groups of `group`.
+    /// Whether the 8-bit form is made, in groups of `group`.
     pub(crate) fn fresh(&self, group: usize) -> bool {
         self.group > 0 && self.group == group
     }
@@ -155,9 +176,14 @@ impl Act {
     /// The rows to write, and their 8-bit form for tiles of up to `group` rows, which counts as
     /// made if `q8`.
     pub(crate) fn shared(&mut self, group: usize, q8: bool) -> SharedAct<'_> {
+        self.only_q8 = false;
         self.group = if q8 { group } else { 0 };
         let blocks = self.blocks();
         SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
+    }
+    /// Says that the f32 rows were not written, so that nobody reads them.
+    pub(crate) fn forget_f32(&mut self) {
+        self.only_q8 = true;
     }
 }
 

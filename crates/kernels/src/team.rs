@@ -102,10 +102,12 @@ impl Worker<'_> {
     /// What one phase's tasks wrote is visible to the next phase's.
     ///
     /// # Panics
-    /// At more than [`PHASES`] phases in a run.
+    /// At more than [`PHASES`] phases in a run, or more than 2³¹ tasks in one.
     pub fn phase(&self, tasks: usize, task: impl Fn(usize)) {
         let at = self.phase.replace(self.phase.get() + 1);
         assert!(at < PHASES, "a run has at most {PHASES} phases");
+        // Claims are counted in 32 bits, some of them beyond the last task.
+        assert!(tasks <= 1 << 31, "a phase of {tasks} tasks");
         if self.alone {
             return (0..tasks).for_each(task);
         }

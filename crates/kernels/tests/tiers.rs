@@ -69,7 +69,8 @@ fn the_expected_tier_is_best() {
     }
 }
 
-const BATCHES: [usize; 7] = [1, 2, 3, 7, 8, 9, 33];
+/// Whole tiles of every tier, and every remainder.
+const BATCHES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 33];
 
 /// One shape, on every tier, in batches and row by row.
 fn check(layout: Layout, rows: usize, cols: usize) {
@@ -99,6 +100,9 @@ fn tiers_and_batches_agree() {
         check(layout, 24, 3 * layout.block());
         check(layout, 16, 1024);
     }
+    // So wide that rows go in chunks.
+    check(Layout::W6K, 16, 8192);
+    check(Layout::F16, 16, 8192);
 }
 
 #[test]
@@ -254,4 +258,15 @@ fn form(x: &Act, q8: bool) -> Vec<u32> {
         ])
     };
     (0..x.rows()).flat_map(|i| x.quantised(i).flat_map(block).collect::<Vec<_>>()).collect()
+}
+
+/// A gated unit's 8-bit form is all there is of it.
+#[test]
+#[should_panic(expected = "the f32 rows were not made")]
+fn rows_that_were_not_made_are_not_read() {
+    let (w, x) = (pack(Layout::W4M, 64, 64), input(3, 64));
+    let how = Gated { act: Glu::Silu, gate: (&w, None), up: None };
+    let mut out = Act::new(3, 64);
+    gated(&scalar(), &how, &mut act(&x, 0..3), &mut GatedScratch::new(3, 1), &mut out, true);
+    product(&scalar(), &pack(Layout::F32, 16, 64), &mut out);
 }

@@ -34,7 +34,7 @@ pub(crate) const TIERS: &[&Kernels] = &[&scalar::KERNELS];
 pub(crate) unsafe trait Isa: Copy {
     /// Divides 16.
     const LANES: usize;
-    /// Batch rows that a matmul tile keeps in registers: 8, 6 or fewer.
+    /// Batch rows that a matmul tile keeps in registers: 1, 2, 4, 6 or 8.
     const TILE: usize;
     /// What the codes of [`Isa::dot4_wide`] count as biased by: 128 where it multiplies them as
     /// they are, 0 where it takes 128 off itself. A caller that wants `Σ (q - 128)·x` starts its
@@ -145,7 +145,7 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn close_scaled(sum: Self::Sum, scale: Self::I, acc: Self::I) -> Self::I;
     /// Brings 16-bit scales to the form that `close_scaled` takes.
     unsafe fn scale(s: Self::I) -> Self::I;
-    /// Dots that are `x` in every lane, an even number of at most 2¹⁶ in magnitude, to be scaled: a
+    /// Dots that are `x` in every lane, an even number below 2¹⁶ in magnitude, to be scaled: a
     /// run of its own where sums are [narrow](Isa::NARROW), or else the beginning of one.
     unsafe fn offset(x: i32) -> Self::Sum;
 }

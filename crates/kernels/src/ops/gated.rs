@@ -64,7 +64,7 @@ pub fn gated(
         x.quantise(ctx);
     }
     out.resize(rows);
-    let (x, out) = (&*x, out.shared(ctx.kernels.tile, q8));
+    let (x, to) = (&*x, out.shared(ctx.kernels.tile, q8));
     let products = scratch.products.shared();
     ctx.team.run(|worker| {
         worker.phase(n.div_ceil(COLS), |task| {
@@ -79,19 +79,22 @@ pub fn gated(
                 unsafe {
                     let gate = gate.part(i, 0, columns.len());
                     let up = how.up.map_or(&[][..], |_| up.part(i, 0, columns.len()));
-                    let y = out.f32().part(i, columns.start, columns.len());
+                    let y = to.f32().part(i, columns.start, columns.len());
                     let mut few = [0.0; COLS];
                     let y = if q8 { &mut few[..columns.len()] } else { y };
                     (ctx.kernels.glu)(how.act, gate, up, y);
                     if q8 {
                         let blocks = columns.len().div_ceil(BLOCK);
-                        let to = out.quantised(i, columns.start / BLOCK, blocks);
-                        (ctx.kernels.quantise)(y, to);
+                        let codes = to.quantised(i, columns.start / BLOCK, blocks);
+                        (ctx.kernels.quantise)(y, codes);
                     }
                 }
             }
         });
     });
+    if q8 {
+        out.forget_f32();
+    }
 }
 
 /// The outputs of `weights` from `first` on that `out` has room for.

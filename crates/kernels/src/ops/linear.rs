@@ -45,6 +45,9 @@ impl Linear<'_> {
     fn check(&mut self, x: &Act) {
         let (rows, cols) = (self.weights.rows(), self.weights.cols());
         assert_eq!(x.cols(), cols, "the input's width against the weights'");
+        if self.weights.layout().reads() == Reads::F32 {
+            x.view();
+        }
         assert_eq!(self.out.cols(), rows, "the output's width against the weights' rows");
         assert!(self.bias.is_none_or(|bias| bias.len() == rows), "the bias is not {rows} long");
         match self.store {

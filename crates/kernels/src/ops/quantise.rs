@@ -7,7 +7,7 @@ pub fn quantise(ctx: &Ctx, x: &mut Act) {
     if x.fresh(ctx.kernels.tile) {
         return;
     }
-    let (rows, cols) = (x.rows(), x.cols());
+    let (rows, cols) = (x.view().rows(), x.cols());
     let out = x.shared(ctx.kernels.tile, true);
     ctx.each_chunk(rows, cols, |i, from, len| {
         // SAFETY: the tier is usable; chunks are disjoint and whole blocks.

@@ -111,8 +111,9 @@ impl<const R: usize> Input<R> {
     }
 }
 
-/// Batch rows whose inputs together stay in a level-2 cache while panels pass by.
-const CHUNK_BYTES: usize = 128 << 10;
+/// Inputs, of batch rows together, that stay in a level-2 cache while panels pass by: of 1.6 bytes in
+/// 8-bit form.
+const CHUNK: usize = 128 << 10;
 
 /// Computes panels by tiles of `K`.
 ///
@@ -121,7 +122,8 @@ const CHUNK_BYTES: usize = 128 << 10;
 #[inline(always)]
 pub(super) unsafe fn panels<S: Isa, K: Kernel>(t: &MatmulTask<'_>, panels: Range<usize>) {
     let rows = t.input.rows();
-    let chunk = (CHUNK_BYTES / t.input.cols().max(1)).next_multiple_of(S::TILE);
+    const { assert!(matches!(S::TILE, 1 | 2 | 4 | 6 | 8), "every size has its arm below") };
+    let chunk = (CHUNK / t.input.cols().max(1)).max(1).next_multiple_of(S::TILE);
     for from in (0..rows).step_by(chunk) {
         let to = rows.min(from + chunk);
         for p in panels.clone() {
