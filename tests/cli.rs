@@ -85,6 +85,13 @@ fn failures_say_what_to_do() {
         (&["inspect", env!("CARGO_MANIFEST_DIR")], 1, &[]),
         (&["detokenize", m, "999"], 1, &["999", "248"]),
         (&["eval", m, "--logits", "x"], 2, &["--ids"]),
+        (&["bench", "nowhere.gguf", "--prefill", "0", "--decode", "0"], 2, &["nothing to measure"]),
+        (
+            &["bench", m, "--depth", "1"],
+            1,
+            &["513", "at most 512", "--depth, --prefill or --decode"],
+        ),
+        (&["bench", m, "--depth", "18446744073709551615", "--parallel", "2"], 1, &["at most 512"]),
     ];
     for (args, code, says) in cases {
         check_failure(args, *code, says);
@@ -349,6 +356,21 @@ fn looks_without_loading() {
     let machine = json(&["doctor", "--json"]);
     assert!(machine["threads"].as_u64().unwrap() >= 1);
     assert!(machine["usable_tiers"].as_array().unwrap().contains(&"scalar".into()));
+}
+
+/// Sequences whose shares of a batch are not whole numbers are together in one pass all the same.
+#[test]
+fn sequences_share_passes() {
+    let m = &tiny("sequences_share_passes");
+    let bytes = |parallel: usize| {
+        let args = ["bench", m, "--prefill", "340", "--decode", "0", "--repeat", "1", "--json"];
+        let more = ["--threads", "1", "--roofline", "--parallel", &parallel.to_string()];
+        let report = json(&[&args[..], &more].concat());
+        let token = report["results"][0]["roofline"]["weight_bytes_per_token"].as_f64().unwrap();
+        token * (340 * parallel) as f64
+    };
+    // Two passes of 512 rows at most are as good as 3 * 340 rows can have, and one is 340's.
+    assert!(bytes(3) < bytes(1) * 2.001);
 }
 
 /// A reader that has enough ends the program quietly.

@@ -9,13 +9,14 @@ pub enum Kind {
     Embed,
     /// Norms of the stream, and what joins it through a norm or a scale.
     Norm,
-    /// Products with the weights of attentions and MLPs, the input's 8-bit form among them.
+    /// Products with the weights of attentions and MLPs, the input's 8-bit form among them and, in
+    /// passes of more than 16 rows, MLPs' activations.
     Projections,
     /// Rotary angles, and norms and rotation of heads.
     Rotate,
     /// Scores, softmax and sums over the cache.
     Attention,
-    /// The activation between an MLP's products.
+    /// The activation between an MLP's products, in passes of up to 16 rows.
     Glu,
     /// From the stream to logits: norm, product and what follows it.
     Head,

@@ -95,7 +95,7 @@ impl Bench {
         let mut batch = Batch::default();
         let mut done = 0;
         while done < count {
-            let len = chunk.min(count - done).min(self.rows.div_ceil(slots.len()));
+            let len = chunk.min(count - done).min((self.rows / slots.len()).max(1));
             for together in slots.chunks((self.rows / len).max(1)) {
                 batch.rows.clear();
                 batch.seqs.clear();

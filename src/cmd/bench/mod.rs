@@ -5,9 +5,11 @@ mod roofline;
 mod table;
 
 use super::options::positive;
-use super::{Environment, Loading, Log, put, tensors};
+use super::{Environment, Loading, Log, Usage, put, tensors};
+use anyhow::anyhow;
 use measure::{Bench, Measured, Test};
 use rinfer_engine::backend::Backend;
+use rinfer_engine::error::Error;
 use rinfer_engine::load::Opened;
 use rinfer_kernels::Team;
 use std::time::Instant;
@@ -58,13 +60,18 @@ struct On<'a> {
 }
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    if args.prefill == 0 && args.decode == 0 {
+        let problem = "nothing to measure: --prefill and --decode are both 0";
+        return Err(Usage(problem.into()).into());
+    }
     let start = Instant::now();
     let opened = Opened::open(&args.model)?;
     let mut load = args.loading.load(env);
-    load.context = Some(args.depth + args.prefill.max(args.decode).max(WARM_UP + 1));
+    load.context = Some(context(args));
     load.sequences = args.parallel;
-    load.positions = load.context.map(|n| n.next_multiple_of(64) * args.parallel);
-    let limits = opened.limits(&load)?;
+    load.positions =
+        load.context.map(|n| n.div_ceil(64).saturating_mul(64).saturating_mul(args.parallel));
+    let limits = opened.limits(&load).map_err(explain)?;
     let backend = load.backend()?;
     let executor = opened.executor(&backend, &limits)?;
     let on = On {
@@ -92,6 +99,21 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         }
     }
     put(&if args.json { report::json(&results, &on) } else { report::markdown(&results, &on) })
+}
+
+/// Positions that a sequence takes.
+fn context(args: &Args) -> usize {
+    args.depth.saturating_add(args.prefill.max(args.decode).max(WARM_UP + 1))
+}
+
+/// Names the flags that the context comes from.
+fn explain(error: Error) -> anyhow::Error {
+    match error {
+        Error::Option { option: "context", .. } => {
+            anyhow!("{error}: lower --depth, --prefill or --decode")
+        }
+        error => error.into(),
+    }
 }
 
 const WARM_UP: usize = 16;

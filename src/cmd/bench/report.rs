@@ -54,7 +54,8 @@ pub fn markdown(results: &[Measured], on: &On) -> String {
             "\nAgainst what {} threads of this machine read from memory and what they multiply in \
              registers,\neach measured before and after a run, of which the better counts; medians \
              of the runs.\nGB: 10^9 bytes. TOP: 10^12 operations on weights, a multiply-add being \
-             two; of matmuls (without\nthe head) in their own time, of the whole in all of it\n\n",
+             two; of matmuls (without\nthe head) in their own time, which in passes of more than 16 rows has \
+             MLPs' activations in it,\nof the whole in all of it\n\n",
             on.threads
         );
         text += &roofline(results);
