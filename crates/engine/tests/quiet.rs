@@ -8,6 +8,7 @@ use rinfer_engine::backend::Executor;
 use rinfer_engine::batch::{Batch, Logits, Row, Span, TokenId, Want};
 use rinfer_kernels::Kernels;
 use std::hint::spin_loop;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -86,26 +87,34 @@ fn threads_that_work_do_not_sleep() {
 /// Beside sleeping and waking, which the above looks at, a step calls the system for nothing.
 #[test]
 fn a_warm_step_makes_no_system_call() {
-    let calls = |test: &str| -> Option<usize> {
-        let to = std::env::temp_dir().join(format!("rinfer-calls-{}-{test}", std::process::id()));
+    let strace = |to: &Path| {
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-c", "-U", "calls,name", "-o"]).arg(&to);
+        strace.args(["-f", "-c", "-U", "calls,name", "-o"]).arg(to);
+        strace
+    };
+    let tried = strace(Path::new("/dev/null")).arg("true").output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        return println!("without strace: system calls are not counted");
+    }
+    let calls = |test: &str| -> usize {
+        let to = std::env::temp_dir().join(format!("rinfer-calls-{}-{test}", std::process::id()));
+        let mut strace = strace(&to);
         strace.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--ignored"]);
-        let ran = strace.output().is_ok_and(|output| output.status.success());
-        let report = std::fs::read_to_string(&to).ok();
+        let output = strace.output().unwrap();
+        let report = std::fs::read_to_string(&to);
         let _ = std::fs::remove_file(to);
-        let lines = report.filter(|_| ran)?;
+        assert!(output.status.success(), "{test}: {output:?}");
         let call = |line: &str| {
             let (calls, name) = line.trim().split_once(' ')?;
             let counts = !["futex", "total"].contains(&name.trim());
             calls.parse::<usize>().ok().filter(|_| counts)
         };
-        Some(lines.lines().filter_map(call).sum::<usize>()).filter(|sum| *sum > 0)
+        let sum = report.unwrap().lines().filter_map(call).sum();
+        assert!(sum > 0, "{test}: no calls in the report");
+        sum
     };
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (Some(few), Some(many)) = (calls("decode_few"), calls("decode_many")) else {
-        return println!("without strace: system calls are not counted");
-    };
+    let (few, many) = (calls("decode_few"), calls("decode_many"));
     println!("{few} system calls in all with {FEW} steps, {many} with {MANY}");
     assert!(many < few + (MANY - FEW) / 10, "{few} calls in {FEW} steps, {many} in {MANY}");
 }
