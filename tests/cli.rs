@@ -92,6 +92,12 @@ fn failures_say_what_to_do() {
             &["513", "at most 512", "--depth, --prefill or --decode"],
         ),
         (&["bench", m, "--depth", "18446744073709551615", "--parallel", "2"], 1, &["at most 512"]),
+        (&["bench", m, "--context", "64"], 2, &["--context", "--depth"]),
+        (
+            &["bench", m, "--prefill", "8", "--decode", "8", "--parallel", "18446744073709551615"],
+            1,
+            &["at most 65536"],
+        ),
     ];
     for (args, code, says) in cases {
         check_failure(args, *code, says);

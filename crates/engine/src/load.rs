@@ -63,6 +63,9 @@ impl Default for Load {
 
 /// The context that is used when none is asked for, if the model has as much.
 const DEFAULT_CONTEXT: usize = 4096;
+/// Beyond these, sums of bytes could overflow before memory is found too small.
+const MOST_ROWS: usize = 1 << 16;
+const MOST_POSITIONS: usize = 1 << 40;
 /// A default context is not made smaller than this to fit in memory.
 const LEAST_CONTEXT: usize = 512;
 
@@ -70,7 +73,7 @@ impl Load {
     /// What an executor for `spec` is sized for, were memory no concern.
     ///
     /// # Errors
-    /// An option of zero, or a context that the model is not made for.
+    /// An option of zero or beyond all bounds, or a context that the model is not made for.
     pub fn limits(&self, spec: &ModelSpec) -> Result<Limits> {
         let context = self.context.unwrap_or(DEFAULT_CONTEXT.min(spec.context));
         if context > spec.context {
@@ -78,14 +81,17 @@ impl Load {
             return Err(option("context", context, problem));
         }
         let positions = self.positions.unwrap_or(context);
-        for (name, count, least) in [
-            ("context", context, 1),
-            ("sequences", self.sequences, 1),
-            ("batch", self.batch, 1),
-            ("positions", positions, context),
+        for (name, count, least, most) in [
+            ("context", context, 1, spec.context),
+            ("sequences", self.sequences, 1, MOST_ROWS),
+            ("batch", self.batch, 1, MOST_ROWS),
+            ("positions", positions, context, MOST_POSITIONS),
         ] {
             if count < least {
                 return Err(option(name, count, format!("must be {least} or more")));
+            }
+            if count > most {
+                return Err(option(name, count, format!("must be at most {most}")));
             }
         }
         Ok(Limits {

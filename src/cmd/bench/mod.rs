@@ -65,8 +65,12 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         return Err(Usage(problem.into()).into());
     }
     let start = Instant::now();
-    let opened = Opened::open(&args.model)?;
     let mut load = args.loading.load(env);
+    if load.context.is_some() {
+        let problem = "--context is no option of bench: --depth, --prefill and --decode make it";
+        return Err(Usage(problem.into()).into());
+    }
+    let opened = Opened::open(&args.model)?;
     load.context = Some(context(args));
     load.sequences = args.parallel;
     load.positions =
