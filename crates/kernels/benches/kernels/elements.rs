@@ -67,29 +67,29 @@ fn rope_of_pairs(bencher: Bencher, case: &Case) {
     rope(RopeLayout::Pairs, bencher, case);
 }
 
-fn gated(act: Glu, bencher: Bencher, case: &Case) {
+fn unit(act: Glu, bencher: Bencher, case: &Case) {
     let (gate, mut out) = (wave(case.rows, COLS), Act::new(case.rows, COLS));
     time(bencher, case, |ctx| glu(ctx, act, &gate, Some(&gate), &mut out, true));
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
 fn silu(bencher: Bencher, case: &Case) {
-    gated(Glu::Silu, bencher, case);
+    unit(Glu::Silu, bencher, case);
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
 fn gelu_tanh(bencher: Bencher, case: &Case) {
-    gated(Glu::GeluTanh, bencher, case);
+    unit(Glu::GeluTanh, bencher, case);
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
 fn gelu(bencher: Bencher, case: &Case) {
-    gated(Glu::Gelu, bencher, case);
+    unit(Glu::Gelu, bencher, case);
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
 fn relu2(bencher: Bencher, case: &Case) {
-    gated(Glu::Relu2, bencher, case);
+    unit(Glu::Relu2, bencher, case);
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]

@@ -5,7 +5,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use rinfer_kernels::layout::{Layout, Packed};
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{Linear, linear};
+use rinfer_kernels::ops::{self, Gated, GatedScratch, Glu, Linear, linear};
 use rinfer_kernels::{Act, Mat};
 use std::fmt;
 
@@ -61,4 +61,19 @@ fn product(bencher: Bencher, case: &Case, [m, n, k]: [usize; 3]) {
             let job = Linear { weights: &weights, bias: None, store: Store::Set, out };
             linear(&ctx, &mut x, &mut [job]);
         });
+}
+
+/// Both products of a gated unit, and what joins them, of a prompt.
+#[divan::bench(args = cases(), sample_count = 20)]
+fn gated(bencher: Bencher, case: &Case) {
+    let (ctx, [m, n, k]) = (case.on.ctx(), [512, 512, 2048]);
+    let (gate, up) = (packed(case.layout, n, k), packed(case.layout, n, k));
+    let mut x = Act::new(m, k);
+    x.f32_mut().data_mut().copy_from_slice(wave(m, k).data());
+    let how = Gated { act: Glu::Silu, gate: (&gate, None), up: Some((&up, None)) };
+    let (mut scratch, mut out) = (GatedScratch::new(m, case.on.threads), Act::new(m, n));
+    let products = ItemsCount::new(2 * m * n * k);
+    bencher
+        .counter(products)
+        .bench_local(|| ops::gated(&ctx, &how, &mut x, &mut scratch, &mut out, true));
 }
