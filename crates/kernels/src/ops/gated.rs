@@ -38,7 +38,7 @@ impl GatedScratch {
     }
 }
 
-/// `out = act(gate(x))·up(x)`, the numbers of [`super::linear`] and [`super::glu`]; `out` takes `x`'s
+/// `out = act(gate(x))·up(x)`, the numbers of [`super::linear()`] and [`super::glu()`]; `out` takes `x`'s
 /// row count. With `q8` only the 8-bit form is made.
 ///
 /// # Panics
