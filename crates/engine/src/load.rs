@@ -213,7 +213,9 @@ impl Opened {
         let advice = match (fits, load.quant) {
             (true, _) => format!("a context of {most} would fit"),
             (false, Quant::F32) => "hold the weights as the file has them".into(),
-            (false, _) => "take a smaller model or a smaller quantisation".into(),
+            (false, _) => {
+                format!("take a smaller model or quantisation, or a context below {most}")
+            }
         };
         let (needed, mib) = (asked.1, |bytes: usize| bytes.div_ceil(1 << 20));
         Err(Error::Memory {
