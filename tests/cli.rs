@@ -75,6 +75,7 @@ fn failures_say_what_to_do() {
         (&["run", m, "Hi", "--logit-bias", "x"], 2, &["ID=BIAS"]),
         (&["run", m, "Hi", "--logit-bias", "300=1"], 1, &["token 300", "below 256"]),
         (&["run", m, "Hi", "--threads", "0"], 2, &["--threads"]),
+        (&["run", m, "Hi", "--threads", "18446744073709551615"], 1, &["threads", "at most"]),
         (&["run", m, "Hi", "--context", "513"], 1, &["513", "at most 512"]),
         (&["run", m, "Hi", "--memory", "1000"], 1, &["MiB", "smaller"]),
         (&["run", m, "Hi", "--raw", "--system", "x"], 2, &["--system"]),

@@ -63,7 +63,13 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let begin = if args.ids.is_none() { opened.language()?.bos.map(|id| id.0) } else { None };
     let windows = windows(&ids, window, begin)?;
     let Some(other) = &args.against else {
-        return report_one(&perplexity(&mut runner, &windows)?, args);
+        let score = perplexity(&mut runner, &windows)?;
+        anyhow::ensure!(
+            score.nll.is_finite(),
+            "{}: the logits are not finite; a tensor of the file may be damaged",
+            args.model
+        );
+        return report_one(&score, args);
     };
     let other = Opened::open(other)?;
     if other.spec.vocab != vocab {

@@ -251,7 +251,8 @@ fn hub_spelling(mut json: Value) -> Value {
     if let Some(dtype) = map.remove("dtype") {
         map.entry("torch_dtype").or_insert(dtype);
     }
-    if let Some(Value::Object(mut rope)) = map.get_mut("rope_parameters").map(Value::take) {
+    let rope = map.remove("rope_parameters");
+    if let Some(Value::Object(mut rope)) = rope {
         if let Some(Value::Object(local)) = rope.remove("sliding_attention") {
             insert_rope(map, local, "rope_local_base_freq", "rope_local_scaling");
         }
@@ -259,6 +260,9 @@ fn hub_spelling(mut json: Value) -> Value {
             rope = full;
         }
         insert_rope(map, rope, "rope_theta", "rope_scaling");
+    } else if let Some(other) = rope.filter(|rope| !rope.is_null()) {
+        // What it is then is said by whoever reads it.
+        map.insert("rope_scaling".into(), other);
     }
     json
 }

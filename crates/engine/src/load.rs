@@ -66,6 +66,8 @@ const DEFAULT_CONTEXT: usize = 4096;
 /// Beyond these, sums of bytes could overflow before memory is found too small.
 const MOST_ROWS: usize = 1 << 16;
 const MOST_POSITIONS: usize = 1 << 40;
+/// Threads that may be asked for on any machine.
+const MOST_THREADS: usize = 64;
 /// A default context is not made smaller than this to fit in memory.
 const LEAST_CONTEXT: usize = 512;
 
@@ -120,12 +122,19 @@ impl Load {
     /// Threads of a forward pass.
     ///
     /// # Errors
-    /// None at all.
+    /// None at all, or so many that they would only wait for each other.
     pub fn threads(&self) -> Result<usize> {
+        let own = Processors::detect().threads();
+        let most = MOST_THREADS.max(4 * own);
         match self.threads {
             Some(0) => Err(option("threads", 0, "must be 1 or more".into())),
+            Some(threads) if threads > most => Err(option(
+                "threads",
+                threads,
+                format!("must be at most {most}; {own} suit this machine"),
+            )),
             Some(threads) => Ok(threads),
-            None => Ok(Processors::detect().threads()),
+            None => Ok(own),
         }
     }
 

@@ -147,6 +147,10 @@ fn wrong_configs() {
         "'rope_scaling.type': found \"magic\"",
     );
     check("llama3", "rope_scaling", json!({"rope_type": "linear"}), "'rope_scaling.factor'");
+    for scaling in [json!("linear"), json!(1.5), json!([1]), json!(true)] {
+        check("llama3", "rope_scaling", scaling.clone(), "'rope_scaling': found");
+        check("llama3", "rope_parameters", scaling, "'rope_scaling': found");
+    }
     check(
         "llama3",
         "rope_scaling",

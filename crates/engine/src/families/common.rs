@@ -135,6 +135,9 @@ pub fn inverse_root(x: f64) -> f32 {
 /// # Errors
 /// A kind that we don't know, by its name, and numbers that it can't have.
 pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
+    if c.get(key).is_some_and(|scaling| !scaling.is_object()) {
+        return Err(c.refuse(key, "an object"));
+    }
     let at = |name: &str| format!("{key}.{name}");
     let kind_key = if c.get(&at("rope_type")).is_some() { at("rope_type") } else { at("type") };
     let original = || match c.get(&at("original_max_position_embeddings")) {
