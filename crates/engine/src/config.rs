@@ -251,18 +251,19 @@ fn hub_spelling(mut json: Value) -> Value {
     if let Some(dtype) = map.remove("dtype") {
         map.entry("torch_dtype").or_insert(dtype);
     }
-    let rope = map.remove("rope_parameters");
-    if let Some(Value::Object(mut rope)) = rope {
-        if let Some(Value::Object(local)) = rope.remove("sliding_attention") {
-            insert_rope(map, local, "rope_local_base_freq", "rope_local_scaling");
+    match map.remove("rope_parameters") {
+        Some(Value::Object(mut rope)) => {
+            if let Some(Value::Object(local)) = rope.remove("sliding_attention") {
+                insert_rope(map, local, "rope_local_base_freq", "rope_local_scaling");
+            }
+            if let Some(Value::Object(full)) = rope.remove("full_attention") {
+                rope = full;
+            }
+            insert_rope(map, rope, "rope_theta", "rope_scaling");
         }
-        if let Some(Value::Object(full)) = rope.remove("full_attention") {
-            rope = full;
-        }
-        insert_rope(map, rope, "rope_theta", "rope_scaling");
-    } else if let Some(other) = rope.filter(|rope| !rope.is_null()) {
-        // What it is then is said by whoever reads it.
-        map.insert("rope_scaling".into(), other);
+        None | Some(Value::Null) => {}
+        // What is wrong with it is said by whoever reads it.
+        Some(other) => drop(map.insert("rope_scaling".into(), other)),
     }
     json
 }

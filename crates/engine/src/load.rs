@@ -84,7 +84,7 @@ impl Load {
         }
         let positions = self.positions.unwrap_or(context);
         for (name, count, least, most) in [
-            ("context", context, 1, spec.context),
+            ("context", context, 1, MOST_POSITIONS),
             ("sequences", self.sequences, 1, MOST_ROWS),
             ("batch", self.batch, 1, MOST_ROWS),
             ("positions", positions, context, MOST_POSITIONS),
@@ -124,18 +124,18 @@ impl Load {
     /// # Errors
     /// None at all, or so many that they would only wait for each other.
     pub fn threads(&self) -> Result<usize> {
-        let own = Processors::detect().threads();
-        let most = MOST_THREADS.max(4 * own);
         match self.threads {
-            Some(0) => Err(option("threads", 0, "must be 1 or more".into())),
-            Some(threads) if threads > most => Err(option(
-                "threads",
-                threads,
-                format!("must be at most {most}; {own} suit this machine"),
-            )),
-            Some(threads) => Ok(threads),
-            None => Ok(own),
+            Some(0) => return Err(option("threads", 0, "must be 1 or more".into())),
+            Some(threads) if threads <= MOST_THREADS => return Ok(threads),
+            _ => {}
         }
+        let own = Processors::detect().threads();
+        let (threads, most) = (self.threads.unwrap_or(own), MOST_THREADS.max(4 * own));
+        if threads > most {
+            let problem = format!("must be at most {most}; {own} suit this machine");
+            return Err(option("threads", threads, problem));
+        }
+        Ok(threads)
     }
 
     /// The backend that the options ask for.

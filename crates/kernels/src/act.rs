@@ -102,8 +102,12 @@ impl Act {
     /// # Panics
     /// If only the 8-bit form was made.
     pub fn view(&self) -> Rows<'_> {
-        assert!(!self.only_q8, "the f32 rows were not made");
+        assert!(self.exact(), "the f32 rows were not made");
         self.f32.view()
+    }
+    /// Whether the f32 rows were made.
+    pub(crate) fn exact(&self) -> bool {
+        !self.only_q8
     }
     /// The f32 rows, to write; the 8-bit form is then stale until [`Act::quantise`].
     pub fn f32_mut(&mut self) -> &mut Mat {
@@ -119,7 +123,7 @@ impl Act {
     /// # Panics
     /// If it is stale, or there is no such row.
     pub fn quantised(&self, i: usize) -> impl Iterator<Item = &Block> {
-        assert!(self.fresh(self.group), "8-bit activations were not prepared");
+        assert!(self.group > 0, "8-bit activations were not prepared");
         assert!(i < self.rows(), "row {i} of {}", self.rows());
         let (first, step) = place(self.group, self.rows(), self.blocks(), i);
         self.q[first..].iter().step_by(step).take(self.blocks())
@@ -130,7 +134,7 @@ impl Act {
     }
     /// Whether the 8-bit form is made, in groups of `group`.
     pub(crate) fn fresh(&self, group: usize) -> bool {
-        self.group > 0 && self.group == group
+        self.group == group
     }
     /// The 8-bit form of the rows from `row` on, which begins a tile of `rows` if these are a
     /// tile's: block `b` of the tile's row `r` is `b·rows + r` after it.

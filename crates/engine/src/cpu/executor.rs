@@ -1,7 +1,7 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
 use super::clock::Clock;
 use super::pack::Packer;
-use super::plan::{Block, NormWeights, Plan, Projection, Step};
+use super::plan::{Block, NormWeights, Plan, Step};
 use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
@@ -11,7 +11,7 @@ use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Residual};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Gated, GatedScratch, Linear, Residual};
 use rinfer_kernels::{Act, Kernels, Team};
 
 /// A loaded model on the CPU.
@@ -49,15 +49,18 @@ impl Pass<'_> {
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
         self.clock.lap(kind);
     }
-    /// Counts what was computed otherwise.
-    pub fn products<const N: usize>(
+    /// [`ops::gated`], counted.
+    pub fn gated(
         &mut self,
         kind: Kind,
-        rows: usize,
-        projections: [Option<&Projection>; N],
+        how: &Gated<'_>,
+        x: &mut Act,
+        scratch: &mut GatedScratch,
+        out: &mut Act,
+        q8: bool,
     ) {
-        let weights = projections.into_iter().flatten().map(|p| p.weights().0);
-        self.clock.products(kind, rows, weights);
+        ops::gated(self.ctx, how, x, scratch, out, q8);
+        self.clock.products(kind, x.rows(), how.weights().map(|(weights, _)| weights));
         self.clock.lap(kind);
     }
 }

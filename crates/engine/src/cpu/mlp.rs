@@ -62,8 +62,7 @@ impl MlpStep {
         if x.rows() > FEW {
             let up = second.map(Projection::weights);
             let how = Gated { act: self.act, gate: first.weights(), up };
-            ops::gated(ctx, &how, x, &mut b.products, &mut b.hidden, q8);
-            pass.products(Kind::Projections, x.rows(), [Some(first), second]);
+            pass.gated(Kind::Projections, &how, x, &mut b.products, &mut b.hidden, q8);
         } else {
             let one = first.job(&mut b.gate, Store::Set);
             if let Some(second) = second {

@@ -197,10 +197,6 @@ unsafe impl Isa for Avx512 {
     unsafe fn scale(s: __m512i) -> __m512i {
         s
     }
-    #[inline(always)]
-    unsafe fn offset(x: i32) -> __m512i {
-        Self::splat_i(x)
-    }
 }
 
 super::tier!(

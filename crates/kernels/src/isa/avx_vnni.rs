@@ -39,10 +39,6 @@ unsafe impl Isa for AvxVnni {
     unsafe fn scale(s: __m256i) -> __m256i {
         s
     }
-    #[inline(always)]
-    unsafe fn offset(x: i32) -> __m256i {
-        Self::splat_i(x)
-    }
 }
 
 super::tier!(

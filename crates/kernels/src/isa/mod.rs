@@ -1,4 +1,5 @@
 //! Instruction sets: what the generic algorithms are written over, and one table of leaves each.
+use crate::generic::lanes;
 use crate::tier::Kernels;
 
 #[cfg(target_arch = "x86_64")]
@@ -73,7 +74,7 @@ pub(crate) unsafe trait Isa: Copy {
         let mut x = [0.0; 16];
         // SAFETY: the lanes are at most sixteen.
         unsafe { Self::store(x.as_mut_ptr(), a) };
-        tree(&mut x, Self::LANES, |a, b| if a > b { a } else { b })
+        tree(&mut x, Self::LANES, lanes::max)
     }
     /// The sum of sixteen numbers that are the leading vectors of `x`: those eight apart are added
     /// first, then those four, two and one apart.
@@ -147,7 +148,11 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn scale(s: Self::I) -> Self::I;
     /// Dots that are `x` in every lane, an even number below 2¹⁶ in magnitude, to be scaled: a
     /// run of its own where sums are [narrow](Isa::NARROW), or else the beginning of one.
-    unsafe fn offset(x: i32) -> Self::Sum;
+    #[inline(always)]
+    unsafe fn offset(x: i32) -> Self::Sum {
+        // SAFETY: the CPU has the set.
+        unsafe { Self::open(Self::splat_i(x)) }
+    }
 }
 
 /// Joins the `count` leading numbers, a power of two: those that are half of it apart, and so on.

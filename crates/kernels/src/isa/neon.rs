@@ -198,10 +198,6 @@ unsafe impl Isa for Neon {
     unsafe fn scale(s: int32x4_t) -> int32x4_t {
         s
     }
-    #[inline(always)]
-    unsafe fn offset(x: i32) -> int32x4_t {
-        Self::splat_i(x)
-    }
 }
 
 super::tier!(

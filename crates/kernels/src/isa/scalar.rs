@@ -215,10 +215,6 @@ unsafe impl Isa for Scalar {
     unsafe fn scale(s: Self::I) -> Self::I {
         s
     }
-    #[inline(always)]
-    unsafe fn offset(x: i32) -> Self::Sum {
-        Self::splat_i(x)
-    }
 }
 
 super::tier!(

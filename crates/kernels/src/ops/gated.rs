@@ -1,8 +1,9 @@
 //! A gated linear unit with its products: a few columns of both at a time, joined while they are in a
 //! cache. For batches: a whole prompt's products would go to memory and come back.
+use super::linear::prepare;
 use super::{Ctx, Glu};
 use crate::act::{Act, BLOCK};
-use crate::layout::{PANEL, Packed, Reads};
+use crate::layout::{PANEL, Packed};
 use crate::mat::{Mat, MatmulTask, Shared, Store};
 
 /// Columns that a thread holds of each product: whole panels and whole activation blocks.
@@ -19,6 +20,13 @@ pub struct Gated<'a> {
     pub gate: Weights<'a>,
     /// What it multiplies.
     pub up: Option<Weights<'a>>,
+}
+
+impl<'a> Gated<'a> {
+    /// Of one product or two.
+    pub fn weights(&self) -> impl Iterator<Item = Weights<'a>> {
+        [Some(self.gate), self.up].into_iter().flatten()
+    }
 }
 
 /// What the threads hold of both products, sized once.
@@ -52,17 +60,12 @@ pub fn gated(
     q8: bool,
 ) {
     let (rows, n) = (x.rows(), out.cols());
-    let weights = || [Some(how.gate), how.up].into_iter().flatten();
-    for (weights, bias) in weights() {
-        let shape = (weights.rows(), weights.cols());
-        assert_eq!(shape, (n, x.cols()), "the weights' shape against the rows'");
-        assert!(bias.is_none_or(|bias| bias.len() == n), "the bias is not {n} long");
+    for (weights, bias) in how.weights() {
+        prepare(ctx, x, weights, bias);
+        assert_eq!(n, weights.rows(), "the output's width against the weights' rows");
     }
     let room = scratch.products.rows() / (2 * scratch.rows).max(1);
     assert!(rows <= scratch.rows && ctx.team.threads() <= room, "the scratch is too small");
-    if weights().any(|(weights, _)| weights.layout().reads() == Reads::Q8) {
-        x.quantise(ctx);
-    }
     out.resize(rows);
     let (x, to) = (&*x, out.shared(ctx.kernels.tile, q8));
     let products = scratch.products.shared();

@@ -30,10 +30,8 @@ const TASKS: usize = 16;
 /// # Panics
 /// If shapes disagree.
 pub fn linear(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>]) {
-    if jobs.iter().any(|job| job.weights.layout().reads() == Reads::Q8) {
-        x.quantise(ctx);
-    }
     for job in jobs.iter_mut() {
+        prepare(ctx, x, job.weights, job.bias);
         job.check(x);
     }
     for jobs in jobs.chunks_mut(JOBS) {
@@ -41,15 +39,21 @@ pub fn linear(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>]) {
     }
 }
 
+/// Checks that `x` can be multiplied with `weights`, and makes its 8-bit form if they read it.
+pub(super) fn prepare(ctx: &Ctx, x: &mut Act, weights: &Packed, bias: Option<&[f32]>) {
+    let (rows, cols) = (weights.rows(), weights.cols());
+    assert_eq!(x.cols(), cols, "the input's width against the weights'");
+    assert!(bias.is_none_or(|bias| bias.len() == rows), "the bias is not {rows} long");
+    match weights.layout().reads() {
+        Reads::Q8 => x.quantise(ctx),
+        Reads::F32 => assert!(x.exact(), "the f32 rows were not made"),
+    }
+}
+
 impl Linear<'_> {
     fn check(&mut self, x: &Act) {
-        let (rows, cols) = (self.weights.rows(), self.weights.cols());
-        assert_eq!(x.cols(), cols, "the input's width against the weights'");
-        if self.weights.layout().reads() == Reads::F32 {
-            x.view();
-        }
+        let rows = self.weights.rows();
         assert_eq!(self.out.cols(), rows, "the output's width against the weights' rows");
-        assert!(self.bias.is_none_or(|bias| bias.len() == rows), "the bias is not {rows} long");
         match self.store {
             Store::Set => self.out.resize(x.rows()),
             Store::Add => assert_eq!(self.out.rows(), x.rows(), "the rows to add to"),

@@ -182,7 +182,7 @@ unsafe fn vectors_of<S: Isa, K: Kernel, const R: usize, const V: usize>(
             let y = K::tile::<S, R, V>(Panel { data, lane }, x);
             if left >= V * S::LANES {
                 whole::<S, R, V>(t, (row, n), y);
-            } else {
+            } else if left > 0 {
                 part::<S, R, V>(t, (row, n), left, y);
             }
         }
@@ -230,10 +230,10 @@ unsafe fn part<S: Isa, const R: usize, const V: usize>(
             // SAFETY: a tile's lanes are at most a panel's.
             unsafe { S::store(sums.as_mut_ptr().add(v * S::LANES), y[r][v]) };
         }
-        for (i, y) in sums[..lanes].iter().enumerate() {
-            let y = t.bias.map_or(*y, |bias| y + bias[n + i]);
-            // SAFETY: the panel is this task's.
-            let out = unsafe { &mut t.out.part(row + r, n + i - t.first, 1)[0] };
+        // SAFETY: the panel is this task's.
+        let out = unsafe { t.out.part(row + r, n - t.first, lanes) };
+        for (i, (out, y)) in out.iter_mut().zip(sums).enumerate() {
+            let y = t.bias.map_or(y, |bias| y + bias[n + i]);
             *out = if t.store == Store::Add { *out + y } else { y };
         }
     }
