@@ -48,8 +48,8 @@ impl Aligned {
     }
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the block's bytes are initialised and live as long as the mapping that it holds; `&mut self` is
-        // needed to write them.
+        // SAFETY: the block's bytes are initialised and live as long as the mapping that it holds;
+        // `&mut self` is needed to write them.
         unsafe { std::slice::from_raw_parts(self.block.start, self.block.len) }
     }
     /// The bytes, to write.

@@ -1,7 +1,7 @@
 //! Threads that work together on one forward pass.
 //!
-//! Each thread claims the tasks of its own share in order, so that it reads memory from front to back,
-//! and then what others have left of theirs. A phase ends when its *tasks* are done, so a worker
+//! Each thread claims the tasks of its own share in order, so that it reads memory from front to
+//! back, and then what others have left of theirs. A phase ends when its *tasks* are done, so a worker
 //! that the system never scheduled is not waited for. Waits spin about 10 µs and then sleep; between
 //! runs the workers sleep after spinning a little, so an idle program uses no CPU.
 use std::any::Any;

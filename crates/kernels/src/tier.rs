@@ -10,12 +10,12 @@ use std::ops::Range;
 /// Multiplies the panels of one task: `out[m, n] = Σ_k w[n, k]·x[m, k] (+ bias[n])`.
 ///
 /// # Safety
-/// The tier is usable on this CPU; the task's shapes agree, and the 8-bit form of its rows is grouped by
-/// the tier's [`Kernels::tile`]; no other thread writes the same panels.
+/// The tier is usable on this CPU; the task's shapes agree, and the 8-bit form of its rows is grouped
+/// by the tier's [`Kernels::tile`]; no other thread writes the same panels.
 pub type MatmulFn = unsafe fn(&MatmulTask<'_>, Range<usize>);
 
-/// A tier: what runs on one kind of CPU, all of it written by the macro `tier!` in [`crate::isa`] over
-/// one instruction set.
+/// A tier: what runs on one kind of CPU, all of it written by the macro `tier!` in [`crate::isa`]
+/// over one instruction set.
 ///
 /// Every entry is unsafe to call: the tier must be [usable](Kernels::usable) on this CPU and the
 /// slices must have the lengths that the field's comment names. The safe callers are in

@@ -1,9 +1,10 @@
 //! Attention: near a naive softmax in f64, and the same bits on every tier, at every thread
 //! count, for every cut of a prompt, and for a row alone or in a batch.
-use rinfer_kernels::act::Block;
 use rinfer_kernels::kv::{KvKind, PAGE, Pool};
 use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Ctx, attention};
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
+
+mod bits;
 
 /// A small generator of numbers around zero.
 struct Random(u64);
@@ -98,10 +99,8 @@ impl Case {
                 true,
             );
             for (at, &row) in batch.iter().enumerate() {
-                let block =
-                    |b: &Block| b.q.map(|q| q as u32).into_iter().chain([b.scale.to_bits()]);
                 let values = out.view().row(at).iter().map(|x| x.to_bits());
-                bits[row] = values.chain(out.quantised(at).flat_map(block)).collect();
+                bits[row] = values.chain(out.quantised(at).flat_map(bits::block)).collect();
             }
         }
         bits

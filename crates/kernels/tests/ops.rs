@@ -1,8 +1,9 @@
 //! The elementwise operations: near their definitions in f64, and the same bits on every tier,
 //! at every thread count, and for a row alone or in a batch.
-use rinfer_kernels::act::Block;
 use rinfer_kernels::ops::*;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
+
+mod bits;
 
 /// A small generator of numbers around zero.
 struct Random(u64);
@@ -37,15 +38,10 @@ type Bits = Vec<Vec<u32>>;
 fn bits(m: &Mat) -> Bits {
     (0..m.rows()).map(|i| m.row(i).iter().map(|x| x.to_bits()).collect()).collect()
 }
-fn block_bits(b: &Block) -> impl Iterator<Item = u32> {
-    let sums = [b.minus, b.minus_32[0], b.minus_32[1]].map(|sum| sum as u32);
-    let scales = [b.scale.to_bits(), b.fsum.to_bits()];
-    b.q.map(|q| q as u32).into_iter().chain(scales).chain(sums)
-}
 fn act_bits(a: &Act) -> Bits {
     let row = |i| {
         let values = a.view().row(i).iter().map(|x| x.to_bits());
-        values.chain(a.quantised(i).flat_map(block_bits)).collect()
+        values.chain(a.quantised(i).flat_map(bits::block)).collect()
     };
     (0..a.rows()).map(row).collect()
 }
@@ -165,7 +161,7 @@ fn what_is_no_number_is_not_hidden() {
             x.data_mut()[at] = bad;
             let mut out = Act::new(1, 41);
             norm(&ctx(1, Kernels::best()), None, &x, &mut out, true);
-            let blocks: Vec<&Block> = out.quantised(0).collect();
+            let blocks: Vec<_> = out.quantised(0).collect();
             assert!(blocks[at / 32].scale.is_nan() && blocks[at / 32].fsum.is_nan());
             assert!(!blocks[1 - at / 32].scale.is_nan());
         }

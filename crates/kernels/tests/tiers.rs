@@ -1,6 +1,5 @@
 //! Products: near their definition in f64; and the same bits on every tier, at every thread count,
 //! and for a row alone or in a batch.
-use rinfer_kernels::act::Block;
 use rinfer_kernels::layout::{Layout, Packed, Reads, RowCodes};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{Ctx, Gated, GatedScratch, Glu, Linear, embed, gated, glu, linear};
@@ -8,6 +7,7 @@ use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 use weights::Random;
 
+mod bits;
 mod weights;
 
 fn pack(layout: Layout, rows: usize, cols: usize) -> Packed {
@@ -250,14 +250,7 @@ fn form(x: &Act, q8: bool) -> Vec<u32> {
     if !q8 {
         return x.view().data().iter().map(|x| x.to_bits()).collect();
     }
-    let block = |b: &Block| {
-        b.q.map(|q| q as u32).into_iter().chain([
-            b.scale.to_bits(),
-            b.fsum.to_bits(),
-            b.minus as u32,
-        ])
-    };
-    (0..x.rows()).flat_map(|i| x.quantised(i).flat_map(block).collect::<Vec<_>>()).collect()
+    (0..x.rows()).flat_map(|i| x.quantised(i).flat_map(bits::block).collect::<Vec<_>>()).collect()
 }
 
 /// A gated unit's 8-bit form is all there is of it.

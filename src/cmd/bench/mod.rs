@@ -12,6 +12,7 @@ use rinfer_engine::backend::Backend;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::Opened;
 use rinfer_kernels::Team;
+use rinfer_kernels::kv::PAGE;
 use std::time::Instant;
 
 /// Measure a model's speed: rinfer bench model.gguf
@@ -74,7 +75,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     load.context = Some(context(args));
     load.sequences = args.parallel;
     load.positions =
-        load.context.map(|n| n.div_ceil(64).saturating_mul(64).saturating_mul(args.parallel));
+        load.context.map(|n| n.div_ceil(PAGE).saturating_mul(PAGE).saturating_mul(args.parallel));
     let limits = opened.limits(&load).map_err(explain)?;
     let backend = load.backend()?;
     let executor = opened.executor(&backend, &limits)?;

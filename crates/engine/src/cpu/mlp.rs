@@ -88,8 +88,8 @@ impl MlpStep {
     }
 }
 
-/// Rows up to which weights are read in one run of memory each; more are computed a few columns at a
-/// time, whose products stay in a cache.
+/// Rows up to which weights are read in one run of memory each; more are computed a few columns at
+/// a time, whose products stay in a cache.
 const FEW: usize = 16;
 
 /// What an MLP writes on the way, shared by all of one width.

@@ -34,21 +34,31 @@ fn time(bencher: Bencher, case: &Case, mut work: impl FnMut(&Ctx)) {
     bencher.counter(ItemsCount::new(case.rows * COLS)).bench_local(|| work(&ctx));
 }
 
+/// A bench each: one operation on every tier, with one of its variants.
+macro_rules! variants {
+    ($($name:ident = $operation:ident($variant:expr);)*) => {$(
+        #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
+        fn $name(bencher: Bencher, case: &Case) {
+            $operation($variant, bencher, case);
+        }
+    )*};
+}
+variants! {
+    rms_norm = of(NormKind::Rms);
+    layer_norm = of(NormKind::Layer);
+    rope_of_halves = rope(RopeLayout::Halves);
+    rope_of_pairs = rope(RopeLayout::Pairs);
+    silu = unit(Glu::Silu);
+    gelu_tanh = unit(Glu::GeluTanh);
+    gelu = unit(Glu::Gelu);
+    relu2 = unit(Glu::Relu2);
+}
+
 fn of(kind: NormKind, bencher: Bencher, case: &Case) {
     let weight = vec![0.5; COLS];
     let how = Norm { kind, eps: 1e-6, weight: Some(&weight), bias: None };
     let (x, mut out) = (wave(case.rows, COLS), Act::new(case.rows, COLS));
     time(bencher, case, |ctx| norm(ctx, Some(&how), &x, &mut out, true));
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn rms_norm(bencher: Bencher, case: &Case) {
-    of(NormKind::Rms, bencher, case);
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn layer_norm(bencher: Bencher, case: &Case) {
-    of(NormKind::Layer, bencher, case);
 }
 
 fn rope(layout: RopeLayout, bencher: Bencher, case: &Case) {
@@ -57,39 +67,9 @@ fn rope(layout: RopeLayout, bencher: Bencher, case: &Case) {
     time(bencher, case, |ctx| rotate(ctx, &how, &mut x));
 }
 
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn rope_of_halves(bencher: Bencher, case: &Case) {
-    rope(RopeLayout::Halves, bencher, case);
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn rope_of_pairs(bencher: Bencher, case: &Case) {
-    rope(RopeLayout::Pairs, bencher, case);
-}
-
 fn unit(act: Glu, bencher: Bencher, case: &Case) {
     let (gate, mut out) = (wave(case.rows, COLS), Act::new(case.rows, COLS));
     time(bencher, case, |ctx| glu(ctx, act, &gate, Some(&gate), &mut out, true));
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn silu(bencher: Bencher, case: &Case) {
-    unit(Glu::Silu, bencher, case);
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn gelu_tanh(bencher: Bencher, case: &Case) {
-    unit(Glu::GeluTanh, bencher, case);
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn gelu(bencher: Bencher, case: &Case) {
-    unit(Glu::Gelu, bencher, case);
-}
-
-#[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
-fn relu2(bencher: Bencher, case: &Case) {
-    unit(Glu::Relu2, bencher, case);
 }
 
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]

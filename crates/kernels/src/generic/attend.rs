@@ -4,7 +4,8 @@
 //! `Σ_pos p[pos]·v[pos]` in order of position. A few queries go through a page together, so that
 //! an element is loaded and widened once for all of them; each one's arithmetic is as if alone.
 use super::act::capped;
-use super::lanes::{self, Sixteen};
+use super::element::{Element, Half, Single};
+use super::lanes;
 use super::math;
 use crate::isa::Isa;
 use crate::kv::{KvKind, MergeTask, PAGE, PageTask};
@@ -148,7 +149,7 @@ unsafe fn softmax<S: Isa>(
             let x = x.as_mut_ptr().add(at);
             S::store(x, math::exp::<S>(S::sub(S::load(x), S::splat(max))));
         }
-        (max, Sixteen::<S>::sum(x))
+        (max, lanes::sum::<S>(x))
     }
 }
 
@@ -322,31 +323,5 @@ unsafe fn put<S: Isa>(out: &mut [f32], at: usize, page: S::F, join: Option<Join>
     unsafe {
         let earlier = lanes::load::<S>(out, at, 0.0);
         lanes::store::<S>(out, at, joined::<S>(page, join, earlier));
-    }
-}
-
-/// How an element of a page is stored.
-trait Element {
-    const BYTES: usize;
-    /// Lanes from element `i` on.
-    unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F;
-}
-struct Half;
-struct Single;
-
-impl Element for Half {
-    const BYTES: usize = 2;
-    #[inline(always)]
-    unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { S::load_f16(p.cast::<u16>().add(i)) }
-    }
-}
-impl Element for Single {
-    const BYTES: usize = 4;
-    #[inline(always)]
-    unsafe fn load<S: Isa>(p: *const u8, i: usize) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { S::load(p.cast::<f32>().add(i)) }
     }
 }

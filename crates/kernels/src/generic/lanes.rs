@@ -49,56 +49,47 @@ pub(crate) fn prefetch(p: *const u8) {
     let _ = p;
 }
 
-/// Sums of all elements of a row: sixteen partial ones, element `i` going to number `i % 16`, joined
-/// in a fixed tree.
-pub(crate) struct Sixteen<S: Isa>(std::marker::PhantomData<S>);
-
-impl<S: Isa> Sixteen<S> {
-    /// Vectors that hold the sixteen.
-    const VECTORS: usize = 16 / S::LANES;
-
-    /// `Σ x`
-    #[inline(always)]
-    pub(crate) unsafe fn sum(x: &[f32]) -> f32 {
-        // SAFETY: the caller's promise: the CPU has the set.
-        unsafe {
-            let mut partial = [S::splat(0.0); 4];
-            let (whole, rest) = x.as_chunks::<16>();
-            for x in whole {
-                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    *p = S::add(*p, S::load(x.as_ptr().add(i * S::LANES)));
-                }
+/// `Σ x`: sixteen partial sums, element `i` going to number `i % 16`, joined in a fixed tree.
+#[inline(always)]
+pub(crate) unsafe fn sum<S: Isa>(x: &[f32]) -> f32 {
+    // SAFETY: the caller's promise: the CPU has the set.
+    unsafe {
+        let mut partial = [S::splat(0.0); 4];
+        let (whole, rest) = x.as_chunks::<16>();
+        for x in whole {
+            for (i, p) in partial[..16 / S::LANES].iter_mut().enumerate() {
+                *p = S::add(*p, S::load(x.as_ptr().add(i * S::LANES)));
             }
-            if !rest.is_empty() {
-                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    *p = S::add(*p, load::<S>(rest, i * S::LANES, 0.0));
-                }
-            }
-            S::sum_16(partial)
         }
+        if !rest.is_empty() {
+            for (i, p) in partial[..16 / S::LANES].iter_mut().enumerate() {
+                *p = S::add(*p, load::<S>(rest, i * S::LANES, 0.0));
+            }
+        }
+        S::sum_16(partial)
     }
+}
 
-    /// `Σ (x - centre)²`
-    #[inline(always)]
-    pub(crate) unsafe fn squares(x: &[f32], centre: f32) -> f32 {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (mut partial, c) = ([S::splat(0.0); 4], S::splat(centre));
-            let (whole, rest) = x.as_chunks::<16>();
-            for x in whole {
-                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    let d = S::sub(S::load(x.as_ptr().add(i * S::LANES)), c);
-                    *p = S::fma(d, d, *p);
-                }
+/// `Σ (x - centre)²`, summed as [`sum`] does.
+#[inline(always)]
+pub(crate) unsafe fn squares<S: Isa>(x: &[f32], centre: f32) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (mut partial, c) = ([S::splat(0.0); 4], S::splat(centre));
+        let (whole, rest) = x.as_chunks::<16>();
+        for x in whole {
+            for (i, p) in partial[..16 / S::LANES].iter_mut().enumerate() {
+                let d = S::sub(S::load(x.as_ptr().add(i * S::LANES)), c);
+                *p = S::fma(d, d, *p);
             }
-            if !rest.is_empty() {
-                for (i, p) in partial[..Self::VECTORS].iter_mut().enumerate() {
-                    let d = S::sub(load::<S>(rest, i * S::LANES, centre), c);
-                    *p = S::fma(d, d, *p);
-                }
-            }
-            S::sum_16(partial)
         }
+        if !rest.is_empty() {
+            for (i, p) in partial[..16 / S::LANES].iter_mut().enumerate() {
+                let d = S::sub(load::<S>(rest, i * S::LANES, centre), c);
+                *p = S::fma(d, d, *p);
+            }
+        }
+        S::sum_16(partial)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Algorithms, written once over the [`crate::isa::Isa`] token and instantiated by every tier.
 pub(crate) mod act;
 pub(crate) mod attend;
+mod element;
 pub(crate) mod lanes;
 pub(crate) mod math;
 pub(crate) mod matmul;

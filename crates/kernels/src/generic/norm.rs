@@ -1,5 +1,5 @@
 //! Norms of a row.
-use super::lanes::{self, Sixteen};
+use super::lanes;
 use crate::isa::Isa;
 use crate::ops::{Norm, NormKind};
 
@@ -10,9 +10,9 @@ pub(crate) unsafe fn norm<S: Isa>(n: &Norm<'_>, x: &mut [f32]) {
     unsafe {
         let mean = match n.kind {
             NormKind::Rms => 0.0,
-            NormKind::Layer => Sixteen::<S>::sum(x) / count,
+            NormKind::Layer => lanes::sum::<S>(x) / count,
         };
-        let variance = Sixteen::<S>::squares(x, mean) / count;
+        let variance = lanes::squares::<S>(x, mean) / count;
         let centre = S::splat(mean);
         let inverse = S::splat(1.0 / (variance + n.eps).sqrt());
         for at in (0..x.len()).step_by(S::LANES) {

@@ -1,8 +1,8 @@
 //! Packed weights: how a matrix lies in memory for the kernels, the same bytes on every tier.
 //!
 //! Rows (outputs) are grouped in panels of 16, the last one padded with zero rows. Within a panel
-//! the 16 rows are interleaved so that a SIMD lane is a row. A panel is its blocks one after another,
-//! each the scales ([`scales`]) and then the codes, 4 inputs to a 32-bit lane ([`codes`]); a float
+//! the 16 rows are interleaved so that a SIMD lane is a row. A panel is its blocks one after
+//! another, each the scales ([`scales`]) and then the codes, 4 inputs to a 32-bit lane ([`codes`]); a float
 //! panel has elements only ([`float`]). Two blocks go together, both scales first, where one's
 //! scales are no multiple of 64 bytes. So a product reads memory in one run from front to back,
 //! which the CPU fetches ahead by itself, at twice the rate of two runs side by side. A weight

@@ -48,6 +48,25 @@ pub(super) fn best(team: &Team, units: &[Unit]) -> Option<f64> {
     Some((2 * tasks * TURNS * SUMS * unit.lanes) as f64 / seconds)
 }
 
+/// A unit's loop: sums from `zero` on of the products of `w` and `x`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! turns {
+    ($($name:ident $features:literal: $zero:expr, $w:expr, $x:expr,
+        |$sum:ident, $a:ident, $b:ident| $product:expr;)*) => {$(
+        #[target_feature(enable = $features)]
+        fn $name() {
+            let (mut sums, $a, $b) = ([$zero; SUMS], $w, black_box($x));
+            for _ in 0..TURNS {
+                for sum in &mut sums {
+                    let $sum = *sum;
+                    *sum = $product;
+                }
+            }
+            black_box(sums);
+        }
+    )*};
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{DOTS, FMAS};
 #[cfg(target_arch = "x86_64")]
@@ -68,30 +87,6 @@ mod x86 {
         Unit { usable: || is_x86_feature_detected!("fma"), run: fma_avx2, lanes: 8 },
     ];
 
-    #[target_feature(enable = "avx512f,avx512vnni")]
-    fn dot_avx512() {
-        let (mut sums, w) = ([_mm512_setzero_si512(); SUMS], _mm512_set1_epi8(3));
-        let x = black_box(_mm512_set1_epi8(5));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = _mm512_dpbusd_epi32(*sum, w, x);
-            }
-        }
-        black_box(sums);
-    }
-
-    #[target_feature(enable = "avx2,avxvnni")]
-    fn dot_avx_vnni() {
-        let (mut sums, w) = ([_mm256_setzero_si256(); SUMS], _mm256_set1_epi8(3));
-        let x = black_box(_mm256_set1_epi8(5));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = _mm256_dpbusd_avx_epi32(*sum, w, x);
-            }
-        }
-        black_box(sums);
-    }
-
     /// Products of pairs, added in 16 bits.
     #[target_feature(enable = "avx2")]
     fn dot_avx2() {
@@ -108,28 +103,15 @@ mod x86 {
         black_box(sums);
     }
 
-    #[target_feature(enable = "avx512f")]
-    fn fma_avx512() {
-        let (mut sums, w) = ([_mm512_setzero_ps(); SUMS], _mm512_set1_ps(0.5));
-        let x = black_box(_mm512_set1_ps(0.25));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(w, x, *sum);
-            }
-        }
-        black_box(sums);
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    fn fma_avx2() {
-        let (mut sums, w) = ([_mm256_setzero_ps(); SUMS], _mm256_set1_ps(0.5));
-        let x = black_box(_mm256_set1_ps(0.25));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = _mm256_fmadd_ps(w, x, *sum);
-            }
-        }
-        black_box(sums);
+    turns! {
+        dot_avx512 "avx512f,avx512vnni": _mm512_setzero_si512(), _mm512_set1_epi8(3),
+            _mm512_set1_epi8(5), |sum, w, x| _mm512_dpbusd_epi32(sum, w, x);
+        dot_avx_vnni "avx2,avxvnni": _mm256_setzero_si256(), _mm256_set1_epi8(3),
+            _mm256_set1_epi8(5), |sum, w, x| _mm256_dpbusd_avx_epi32(sum, w, x);
+        fma_avx512 "avx512f": _mm512_setzero_ps(), _mm512_set1_ps(0.5),
+            _mm512_set1_ps(0.25), |sum, w, x| _mm512_fmadd_ps(w, x, sum);
+        fma_avx2 "avx2,fma": _mm256_setzero_ps(), _mm256_set1_ps(0.5),
+            _mm256_set1_ps(0.25), |sum, w, x| _mm256_fmadd_ps(w, x, sum);
     }
 }
 
@@ -148,33 +130,19 @@ mod arm {
     pub(in super::super) const FMAS: &[Unit] =
         &[Unit { usable: || is_aarch64_feature_detected!("neon"), run: fma, lanes: 4 }];
 
-    #[target_feature(enable = "neon,dotprod")]
-    fn dot() {
-        let (mut sums, w) = ([vdupq_n_s32(0); SUMS], vdupq_n_s8(3));
-        let x = black_box(vdupq_n_s8(5));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                // SAFETY: registers only; the CPU has the instruction.
-                unsafe {
-                    asm!("sdot {sum:v}.4s, {w:v}.16b, {x:v}.16b", sum = inout(vreg) *sum,
-                        w = in(vreg) w, x = in(vreg) x,
-                        options(pure, nomem, nostack, preserves_flags));
-                }
+    turns! {
+        dot "neon,dotprod": vdupq_n_s32(0), vdupq_n_s8(3), vdupq_n_s8(5), |sum, w, x| {
+            let mut sum = sum;
+            // SAFETY: registers only; the CPU has the instruction.
+            unsafe {
+                asm!("sdot {sum:v}.4s, {w:v}.16b, {x:v}.16b", sum = inout(vreg) sum,
+                    w = in(vreg) w, x = in(vreg) x,
+                    options(pure, nomem, nostack, preserves_flags));
             }
-        }
-        black_box(sums);
-    }
-
-    #[target_feature(enable = "neon")]
-    fn fma() {
-        let (mut sums, w) = ([vdupq_n_f32(0.0); SUMS], vdupq_n_f32(0.5));
-        let x = black_box(vdupq_n_f32(0.25));
-        for _ in 0..TURNS {
-            for sum in &mut sums {
-                *sum = vfmaq_f32(*sum, w, x);
-            }
-        }
-        black_box(sums);
+            sum
+        };
+        fma "neon": vdupq_n_f32(0.0), vdupq_n_f32(0.5), vdupq_n_f32(0.25),
+            |sum, w, x| vfmaq_f32(sum, w, x);
     }
 }
 

@@ -1,6 +1,7 @@
 //! How fast the threads read memory together.
 use super::wake;
 use crate::Team;
+use crate::generic::lanes::prefetch;
 use crate::mat::Lent;
 use crate::room::Room;
 use std::time::Instant;
@@ -94,23 +95,4 @@ fn streams<V: Copy, const STREAMS: usize, const AHEAD: usize>(part: &[u8]) {
             }
         }
     }
-}
-
-/// Asks for the cache line at `p`, which may lie anywhere, to be brought to the second cache.
-#[inline(always)]
-fn prefetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch may point anywhere.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(p.cast());
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch may point anywhere.
-    unsafe {
-        std::arch::asm!("prfm pldl2keep, [{p}]", p = in(reg) p,
-            options(nostack, readonly, preserves_flags));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = p;
 }

@@ -1,5 +1,6 @@
-//! A gated linear unit with its products: a few columns of both at a time, joined while they are in a
-//! cache. For batches: a whole prompt's products would go to memory and come back.
+//! A gated linear unit with its products: a few columns of both at a time, joined while they are in
+//! a cache. For batches: a whole prompt's products would go to memory and come back.
+use super::glu::unit;
 use super::linear::prepare;
 use super::{Ctx, Glu};
 use crate::act::{Act, BLOCK};
@@ -46,8 +47,8 @@ impl GatedScratch {
     }
 }
 
-/// `out = act(gate(x))·up(x)`, the numbers of [`super::linear()`] and [`super::glu()`]; `out` takes `x`'s
-/// row count. With `q8` only the 8-bit form is made.
+/// `out = act(gate(x))·up(x)`, the numbers of [`super::linear()`] and [`super::glu()`]; `out`
+/// takes `x`'s row count. With `q8` only the 8-bit form is made.
 ///
 /// # Panics
 /// If shapes disagree, or the scratch is for fewer rows or threads.
@@ -85,12 +86,9 @@ pub fn gated(
                     let y = to.f32().part(i, columns.start, columns.len());
                     let mut few = [0.0; COLS];
                     let y = if q8 { &mut few[..columns.len()] } else { y };
-                    (ctx.kernels.glu)(how.act, gate, up, y);
-                    if q8 {
-                        let blocks = columns.len().div_ceil(BLOCK);
-                        let codes = to.quantised(i, columns.start / BLOCK, blocks);
-                        (ctx.kernels.quantise)(y, codes);
-                    }
+                    let blocks = columns.len().div_ceil(BLOCK);
+                    let codes = q8.then(|| to.quantised(i, columns.start / BLOCK, blocks));
+                    unit(ctx, how.act, gate, up, y, codes);
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! Activation functions and gated linear units. Shazeer 2020, arXiv:2002.05202.
 use super::Ctx;
-use crate::act::{Act, BLOCK};
+use crate::act::{Act, BLOCK, QuantRow};
 use crate::mat::Mat;
 
 /// An elementwise function.
@@ -32,11 +32,29 @@ pub fn glu(ctx: &Ctx, act: Glu, gate: &Mat, up: Option<&Mat>, out: &mut Act, q8:
         // SAFETY: the tier is usable, lengths agree; chunks are disjoint and whole blocks.
         unsafe {
             let y = out.f32().part(i, from, len);
-            (ctx.kernels.glu)(act, &gate.row(i)[from..from + len], up, y);
-            if q8 {
-                let to = out.quantised(i, from / BLOCK, len.div_ceil(BLOCK));
-                (ctx.kernels.quantise)(y, to);
-            }
+            let codes = q8.then(|| out.quantised(i, from / BLOCK, len.div_ceil(BLOCK)));
+            unit(ctx, act, &gate.row(i)[from..from + len], up, y, codes);
         }
     });
+}
+
+/// `y = act(gate)·up` of some columns of a row, and its 8-bit form if that is wanted.
+///
+/// # Safety
+/// The tier is usable, lengths agree.
+pub(super) unsafe fn unit(
+    ctx: &Ctx,
+    act: Glu,
+    gate: &[f32],
+    up: &[f32],
+    y: &mut [f32],
+    codes: Option<QuantRow<'_>>,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        (ctx.kernels.glu)(act, gate, up, y);
+        if let Some(codes) = codes {
+            (ctx.kernels.quantise)(y, codes);
+        }
+    }
 }

@@ -30,12 +30,12 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
         // SAFETY: the loop visits the blocks of the panel and the rows.
         unsafe {
             let mut y = [[S::splat(0.0); V]; R];
+            // Group by group, so that a block's place in its group is a constant: 1 % of a prompt.
             let together = const { Layout::ALL[LAYOUT].together() };
             for first in (0..x.blocks()).step_by(together) {
                 for b in first..first + together {
                     if b < x.blocks() {
-                        let (head, codes) = layout.place(b);
-                        block::<S, R, V>(layout, w, (head, codes), (x, b), &mut y);
+                        block::<S, R, V>(layout, w, layout.place(b), (x, b), &mut y);
                     }
                 }
             }

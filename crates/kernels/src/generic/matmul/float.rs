@@ -1,38 +1,24 @@
 //! F32, F16 and BF16.
 use super::tile::{Input, Kernel, Panel, panels};
+use crate::generic::element::{Brain, Element, Half, Single};
 use crate::isa::Isa;
+use crate::layout::PANEL;
 use crate::mat::MatmulTask;
 use std::ops::Range;
 
-/// How a float layout stores an element.
-trait Element {
-    const BYTES: usize;
-    unsafe fn load<S: Isa>(p: *const u8) -> S::F;
-}
-/// A layout of these.
+/// A layout of elements.
 struct Float<E>(E);
-struct F32;
-struct F16;
-struct Bf16;
 
 macro_rules! float_layouts {
-    ($($name:ident $element:ident $bytes:literal $load:ident),*) => {$(
+    ($($name:ident $element:ident),*) => {$(
         #[inline(always)]
         pub(crate) unsafe fn $name<S: Isa>(t: &MatmulTask<'_>, p: Range<usize>) {
             // SAFETY: passed on.
             unsafe { panels::<S, Float<$element>>(t, p) }
         }
-        impl Element for $element {
-            const BYTES: usize = $bytes;
-            #[inline(always)]
-            unsafe fn load<S: Isa>(p: *const u8) -> S::F {
-                // SAFETY: passed on.
-                unsafe { S::$load(p.cast()) }
-            }
-        }
     )*};
 }
-float_layouts!(f32 F32 4 load, f16 F16 2 load_f16, bf16 Bf16 2 load_bf16);
+float_layouts!(f32 Single, f16 Half, bf16 Brain);
 
 impl<E: Element> Kernel for Float<E> {
     /// Even and odd inputs are summed apart: that hides the latency of the fused multiply-add where
@@ -76,10 +62,7 @@ unsafe fn input<S: Isa, E: Element, const R: usize, const V: usize>(
     unsafe {
         let mut weights = [S::splat(0.0); V];
         for v in 0..V {
-            weights[v] = match E::BYTES {
-                2 => E::load::<S>(w.at::<S, 2>(32 * k, v)),
-                _ => E::load::<S>(w.at::<S, 4>(64 * k, v)),
-            };
+            weights[v] = E::load::<S>(w.data(), PANEL * k + w.lane() + v * S::LANES);
         }
         for r in 0..R {
             let x = S::splat(x.f32(r, k));

@@ -4,8 +4,8 @@
 //! decoded once for its rows, its sums stay in registers, and one output's sum is the same sequence
 //! of operations in every tile: the tile's shape never shows in the numbers. Per 32 inputs of an
 //! integer layout these are: the exact integer dot; `y = fma(dot, d·xs, y)`; and with a minimum
-//! `y = fma(m, fsum, y)`. Float layouts take `y = fma(w, x, y)` input by input, even and odd ones apart,
-//! and add both sums.
+//! `y = fma(m, fsum, y)`. Float layouts take `y = fma(w, x, y)` input by input, even and odd ones
+//! apart, and add both sums.
 #![expect(clippy::needless_range_loop, reason = "rows and vectors index several arrays")]
 mod block;
 mod codes;

@@ -31,13 +31,8 @@ impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
         // SAFETY: the loops visit the blocks of the panel and the rows.
         unsafe {
             let mut y = [[S::splat(0.0); V]; R];
-            let (blocks, together) = (x.blocks() / 8, const { Layout::ALL[LAYOUT].together() });
-            for first in (0..blocks).step_by(together) {
-                for at in first..first + together {
-                    if at < blocks {
-                        superblock::<S, R, V>(layout, w, x, at, &mut y);
-                    }
-                }
+            for at in 0..x.blocks() / 8 {
+                superblock::<S, R, V>(layout, w, x, at, &mut y);
             }
             y
         }
@@ -103,7 +98,7 @@ impl<S: Isa, const V: usize> Head<S, V> {
         // SAFETY: the superblock's head.
         unsafe {
             let mut bytes = MaybeUninit::<[u8; HEAD]>::uninit();
-            w.copy(at, layout.head(), bytes.as_mut_ptr().cast());
+            w.data().add(at).copy_to_nonoverlapping(bytes.as_mut_ptr().cast(), layout.head());
             let (mut d, mut m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
                 d[v] = S::load_f16(w.at::<S, 2>(at, v).cast());

@@ -30,11 +30,10 @@ impl Panel {
         // SAFETY: within the panel, by the caller's promise.
         unsafe { self.data.add(offset + N * (self.lane + v * S::LANES)) }
     }
-    /// Copies the `len` bytes at `offset`, of all lanes.
+    /// All lanes' bytes.
     #[inline(always)]
-    pub unsafe fn copy(self, offset: usize, len: usize, to: *mut u8) {
-        // SAFETY: within the panel, by the caller's promise.
-        unsafe { to.copy_from_nonoverlapping(self.data.add(offset), len) }
+    pub fn data(self) -> *const u8 {
+        self.data
     }
     /// The tile's first lane.
     #[inline(always)]
@@ -111,8 +110,8 @@ impl<const R: usize> Input<R> {
     }
 }
 
-/// Inputs, of batch rows together, that stay in a level-2 cache while panels pass by: of 1.6 bytes in
-/// 8-bit form.
+/// Inputs, of batch rows together, that stay in a level-2 cache while panels pass by: of 1.6 bytes
+/// in 8-bit form.
 const CHUNK: usize = 128 << 10;
 
 /// Computes panels by tiles of `K`.
