@@ -1,6 +1,6 @@
 //! One vocabulary for a checkpoint's hyper-parameters: Hugging Face's keys, in the hub's spelling.
 //! GGUF metadata and transformers 5's spelling are translated to it before a family sees it.
-use crate::spec::Act;
+use crate::spec::{Act, Reach};
 use rinfer_formats::{DType, Weights};
 use serde_json::{Map, Value, json};
 
@@ -187,22 +187,19 @@ impl Config {
             }
         })
     }
-    /// The window of each layer: of those that `layer_types` calls sliding or, without it, of
+    /// What each layer sees, a window of those that `layer_types` calls sliding or, without it, of
     /// those that `slides`.
-    pub fn windows(
-        &self,
-        layers: usize,
-        slides: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Option<usize>>> {
+    pub fn reaches(&self, layers: usize, slides: impl Fn(usize) -> bool) -> Result<Vec<Reach>> {
         let window = self.optional_size("sliding_window")?;
         let types = self.texts("layer_types")?;
         if types.is_empty() {
-            return Ok((0..layers).map(|i| window.filter(|_| slides(i))).collect());
+            let reach = |i| window.filter(|_| slides(i)).map_or(Reach::All, Reach::Window);
+            return Ok((0..layers).map(reach).collect());
         }
         let expected = format!("{layers} of full_attention or sliding_attention");
         let of = |kind: &String| match kind.as_str() {
-            "full_attention" => Ok(None),
-            "sliding_attention" => self.size("sliding_window").map(Some),
+            "full_attention" => Ok(Reach::All),
+            "sliding_attention" => self.size("sliding_window").map(Reach::Window),
             _ => Err(self.refuse("layer_types", &expected)),
         };
         if types.len() != layers {
@@ -390,21 +387,22 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_layers() {
-        let check = |json, expect: &[Option<usize>]| {
-            assert_eq!(config(json).windows(3, |i| i == 1).unwrap(), expect);
+    fn reaches_of_layers() {
+        let check = |json, expect: &[Reach]| {
+            assert_eq!(config(json).reaches(3, |i| i == 1).unwrap(), expect);
         };
-        check(json!({}), &[None; 3]);
-        check(json!({"sliding_window": null}), &[None; 3]);
-        check(json!({"sliding_window": 8}), &[None, Some(8), None]);
+        let (all, window) = (Reach::All, Reach::Window(8));
+        check(json!({}), &[all; 3]);
+        check(json!({"sliding_window": null}), &[all; 3]);
+        check(json!({"sliding_window": 8}), &[all, window, all]);
         let types = ["sliding_attention", "full_attention", "full_attention"];
-        check(json!({"sliding_window": 8, "layer_types": types}), &[Some(8), None, None]);
+        check(json!({"sliding_window": 8, "layer_types": types}), &[window, all, all]);
         for bad in [
             json!({"layer_types": types}),
             json!({"layer_types": ["full_attention"]}),
             json!({"layer_types": vec!["linear_attention"; 3]}),
         ] {
-            assert!(config(bad).windows(3, |_| true).is_err());
+            assert!(config(bad).reaches(3, |_| true).is_err());
         }
     }
 }

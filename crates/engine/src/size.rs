@@ -2,7 +2,7 @@
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
 use crate::cpu::{kv_kind, pack, scratch::Scratch};
-use crate::spec::{Attention, ModelSpec};
+use crate::spec::{Attention, ModelSpec, Reach};
 use crate::state::pages;
 use crate::weights::needs;
 use rinfer_formats::Weights;
@@ -50,7 +50,7 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
 pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
     let bytes = |a: &Attention| {
         let page = Pool::page_bytes(kv_kind(limits.kv), a.kv_heads, a.head_dim);
-        page * pages(a.window, limits)
+        page * pages(a.reach, limits)
     };
     spec.attentions().map(bytes).sum()
 }
@@ -59,5 +59,5 @@ pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
 /// window.
 pub fn position(spec: &ModelSpec, kv: Kv) -> usize {
     let bytes = |a: &Attention| Pool::page_bytes(kv_kind(kv), a.kv_heads, a.head_dim) / PAGE;
-    spec.attentions().filter(|a| a.window.is_none()).map(bytes).sum()
+    spec.attentions().filter(|a| a.reach == Reach::All).map(bytes).sum()
 }

@@ -245,10 +245,12 @@ fn quirks() {
     };
     let attention = |s: &ModelSpec| -> Vec<Attention> {
         let of = |op: &Op| if let Op::Attention(a) = op { Some(a.clone()) } else { None };
-        s.layers.iter().flatten().flat_map(|b| &b.ops).filter_map(of).collect()
+        s.ops().filter_map(of).collect()
     };
-    let windows =
-        |name| attention(&spec(name)).iter().map(|a| a.window.unwrap_or(0)).collect::<Vec<_>>();
+    let windows = |name| {
+        let attentions = attention(&spec(name));
+        attentions.iter().map(|a| a.reach.most().unwrap_or(0)).collect::<Vec<_>>()
+    };
     assert_eq!(windows("mistral"), [8, 8, 8]);
     assert_eq!(windows("mistral_nemo"), [0, 0, 0]);
     assert_eq!(windows("ministral"), [0, 8, 8, 8]);

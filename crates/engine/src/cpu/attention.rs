@@ -6,7 +6,7 @@ use super::plan::{NormWeights, Projection};
 use super::scratch::place;
 use crate::backend::LoadError;
 use crate::profile::Kind;
-use crate::spec::{Attention, ModelSpec, QkNorm};
+use crate::spec::{Attention, ModelSpec, NormOver};
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, Attend, AttentionScratch, Ctx, HeadNorm, Rotate};
@@ -38,11 +38,7 @@ impl AttentionStep {
         packer: &Packer<'_>,
     ) -> Result<AttentionStep, LoadError> {
         let project = |part, bias| Projection::new(&layer(i, part), bias, packer);
-        let (norm, per_head) = match &a.qk_norm {
-            Some(QkNorm::PerHead(norm)) => (Some(norm), true),
-            Some(QkNorm::WholeVector(norm)) => (Some(norm), false),
-            Some(QkNorm::L2 { .. }) | None => (None, true),
-        };
+        let norm = a.qk_norm.as_ref().map(|qk| &qk.norm);
         Ok(AttentionStep {
             shape: attend(a),
             q: project("attn_q", a.qkv_bias)?,
@@ -51,7 +47,7 @@ impl AttentionStep {
             o: project("attn_output", a.out_bias)?,
             q_norm: NormWeights::new(norm, &layer(i, "attn_q_norm"), packer)?,
             k_norm: NormWeights::new(norm, &layer(i, "attn_k_norm"), packer)?,
-            per_head,
+            per_head: a.qk_norm.is_none_or(|qk| qk.over == NormOver::Head),
             rope: a.rope.map(|r| usize::from(r.0)),
             pool,
             buffers: place(&shapes(spec), &attend(a), same),
@@ -161,7 +157,7 @@ fn attend(a: &Attention) -> Attend {
         kv_heads: a.kv_heads,
         head_dim: a.head_dim,
         scale: a.scale,
-        window: a.window,
+        window: a.reach.most(),
         softcap: a.softcap,
     }
 }

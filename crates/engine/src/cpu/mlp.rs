@@ -35,9 +35,7 @@ impl MlpStep {
                 Function::GeluTanh => Glu::GeluTanh,
                 Function::Gelu => Glu::Gelu,
                 Function::Relu2 => Glu::Relu2,
-                Function::SiluClamped { .. } => {
-                    return Err(LoadError::Unsupported("clamped SiLU".into()));
-                }
+                other => return Err(LoadError::Unsupported(format!("{other:?}"))),
             },
             gate: m.gated.then(|| project("ffn_gate")).transpose()?,
             up: project("ffn_up")?,
@@ -122,6 +120,5 @@ impl Buffers {
 /// The distinct widths of a model's MLPs.
 pub(crate) fn widths(spec: &ModelSpec) -> Vec<usize> {
     let width = |op: &Op| if let Op::Mlp(m) = op { Some(m.d_ff) } else { None };
-    let ops = spec.layers.iter().flatten().flat_map(|b| &b.ops);
-    distinct(ops.filter_map(width), usize::eq)
+    distinct(spec.ops().filter_map(width), usize::eq)
 }

@@ -16,7 +16,9 @@ pub(crate) mod scratch;
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Head, Mlp, ModelSpec, Op, QkNorm, Scaling};
+use crate::spec::{
+    Act, Attention, Branch, Head, Mlp, ModelSpec, NormOver, Op, Reach, Scaling, Skip, Then,
+};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -57,7 +59,7 @@ impl Backend for Cpu {
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
             refuse(spec.embed.norm.is_some(), "a norm of embeddings")?;
-            refuse(spec.embed.learned_positions, "learned positions")?;
+            refuse(spec.embed.positions.is_some(), "learned positions")?;
             refuse(spec.embed.per_layer > 0, "per-layer embeddings")?;
             refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")
         };
@@ -65,16 +67,20 @@ impl Backend for Cpu {
             refuse(matches!(r.scaling, Scaling::LongRope { .. }), "LongRoPE")?;
             refuse(!r.sections.is_empty(), "M-RoPE sections")
         });
-        let ops = spec.layers.iter().flatten().flat_map(|b| &b.ops).map(|op| match op {
+        let branches = spec.layers.iter().flatten().map(check_branch);
+        let ops = spec.ops().map(|op| match op {
             Op::Attention(a) => check_attention(a),
             Op::Mlp(m) => check_mlp(m),
             Op::Mla(_) => refuse(true, "latent attention (MLA)"),
             Op::DeltaNet(_) => refuse(true, "the gated delta rule"),
+            Op::Lightning(_) => refuse(true, "lightning attention"),
+            Op::Mamba1(_) => refuse(true, "Mamba"),
             Op::Mamba2(_) => refuse(true, "Mamba-2"),
+            Op::RgLru(_) => refuse(true, "the real-gated linear recurrence"),
             Op::ShortConv(_) => refuse(true, "short convolutions"),
             Op::Moe(_) => refuse(true, "mixtures of experts"),
         });
-        ends().and_then(|()| ropes.chain(ops).collect())
+        ends().and_then(|()| ropes.chain(branches).chain(ops).collect())
     }
 
     fn load(
@@ -101,14 +107,35 @@ fn refuse(has: bool, what: &str) -> Result<(), String> {
 
 fn check_attention(a: &Attention) -> Result<(), String> {
     refuse(!a.causal, "attention that is not causal")?;
-    refuse(a.out_gate, "gated attention outputs")?;
+    refuse(a.out_gate.is_some(), "gated attention outputs")?;
     refuse(a.sinks, "attention sinks")?;
     refuse(a.kv_from.is_some(), "shared keys and values")?;
-    refuse(matches!(a.qk_norm, Some(QkNorm::L2 { .. })), "weightless norms of queries and keys")
+    refuse(matches!(a.reach, Reach::Chunk(_)), "chunked attention")?;
+    refuse(a.v_norm.is_some(), "norms of values")?;
+    refuse(a.clip.is_some(), "clipped queries, keys and values")?;
+    refuse(a.alibi.is_some(), "ALiBi")?;
+    refuse(a.temperature.is_some(), "queries scaled by position")?;
+    let Some(qk) = a.qk_norm else { return Ok(()) };
+    refuse(!qk.norm.weight, "weightless norms")?;
+    refuse(qk.after_rope, "norms of queries and keys after their rotation")?;
+    refuse(qk.over == NormOver::EachHead, "norms of queries and keys with weights for each head")
 }
 
 fn check_mlp(m: &Mlp) -> Result<(), String> {
-    refuse(matches!(m.act, Act::SiluClamped { .. }), "clamped SiLU")
+    refuse(matches!(m.act, Act::SiluClamped { .. }), "clamped SiLU")?;
+    refuse(m.act == Act::Relu, "ReLU")?;
+    refuse(m.act == Act::XIelu, "xIELU")?;
+    refuse(m.gate_scale != 1.0, "scaled gates")?;
+    refuse(m.sparsity.is_some(), "sparse gates")
+}
+
+fn check_branch(b: &Branch) -> Result<(), String> {
+    let own = |part: &crate::spec::Part| part.pre.is_some() || part.post.is_some();
+    refuse(b.parts.iter().any(own), "norms of single parts of a branch")?;
+    refuse(b.parts.iter().any(|part| part.scale != 1.0), "scaled parts of a branch")?;
+    refuse(b.skip != Skip::Stream, "residuals of a branch's input")?;
+    refuse(b.then != Then::Nothing, "scaled streams")?;
+    refuse(b.pre.iter().chain(&b.post).any(|norm| !norm.weight), "weightless norms")
 }
 
 #[cfg(test)]
@@ -137,7 +164,7 @@ mod tests {
     }
 
     fn attention(s: &mut ModelSpec) -> &mut Attention {
-        let Op::Attention(a) = &mut s.layers[0][0].ops[0] else { unreachable!() };
+        let Op::Attention(a) = &mut s.layers[0][0].parts[0].op else { unreachable!() };
         a
     }
 
@@ -146,15 +173,18 @@ mod tests {
         check(|_| {}, "");
         check(|s| attention(s).causal = false, "attention that is not causal");
         check(|s| attention(s).sinks = true, "attention sinks");
-        check(|s| attention(s).out_gate = true, "gated attention outputs");
+        check(|s| attention(s).out_gate = Some(OutGate::PerHead), "gated attention outputs");
         check(|s| attention(s).kv_from = Some(0), "shared keys and values");
-        let l2 = Some(QkNorm::L2 { eps: 1e-6 });
-        check(|s| attention(s).qk_norm = l2, "weightless norms of queries and keys");
-        check(|s| s.embed.learned_positions = true, "learned positions");
+        let over = NormOver::Head;
+        let l2 = Norm { weight: false, ..Norm::rms(1e-6) };
+        let l2 = Some(QkNorm { norm: l2, over, after_rope: false });
+        check(|s| attention(s).qk_norm = l2, "weightless norms");
+        let positions = Some(Positions { rows: 9, offset: 0 });
+        check(|s| s.embed.positions = positions, "learned positions");
         check(|s| s.embed.per_layer = 8, "per-layer embeddings");
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
-        let conv = || Op::ShortConv(ShortConv { width: 3 });
-        check(|s| s.layers[0][1].ops.push(conv()), "short convolutions");
+        let conv = || Op::ShortConv(ShortConv { width: 3, bias: false }).into();
+        check(|s| s.layers[0][1].parts.push(conv()), "short convolutions");
         let pool = || Head::Pool { how: Pool::Mean, normalise: true };
         check(|s| s.head = pool(), "pooled embeddings");
     }

@@ -4,7 +4,7 @@ use super::head::HeadStep;
 use super::mlp::MlpStep;
 use super::pack::Packer;
 use crate::backend::LoadError;
-use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op};
+use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Part};
 use crate::weights::{branch_norms, layer};
 use rinfer_kernels::layout::Reads;
 use rinfer_kernels::mat::Store;
@@ -77,7 +77,7 @@ impl Step {
         packer: &Packer<'_>,
     ) -> Result<Step, LoadError> {
         let (pre, post) = branch_norms(branch);
-        let block = |op: &Op| match op {
+        let block = |part: &Part| match &part.op {
             Op::Attention(a) => {
                 let pool = pools.next().unwrap_or_default();
                 AttentionStep::new(spec, i, a, pool, packer).map(|a| Block::Attention(a.into()))
@@ -85,7 +85,7 @@ impl Step {
             Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(|m| Block::Mlp(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
         };
-        let blocks: Vec<Block> = branch.ops.iter().map(block).collect::<Result<_, _>>()?;
+        let blocks: Vec<Block> = branch.parts.iter().map(block).collect::<Result<_, _>>()?;
         Ok(Step {
             pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
             q8: blocks.iter().any(Block::reads_q8),

@@ -4,37 +4,39 @@
 //! gives local layers a rotary table of their own.
 use super::Family;
 use super::Rename::{self, *};
+use super::common::names::DECODER;
 use super::common::{Common, inverse_root, scaling};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
 
-pub static GEMMA: Family =
-    Family { name: "gemma", hf: &["gemma"], gguf: &["gemma"], spec: gemma, names: NAMES };
-pub static GEMMA2: Family =
-    Family { name: "gemma2", hf: &["gemma2"], gguf: &["gemma2"], spec: gemma2, names: NAMES_2 };
-pub static GEMMA3: Family = Family {
-    name: "gemma3",
-    hf: &["gemma3_text"],
-    gguf: &["gemma3"],
-    spec: gemma3,
-    names: NAMES_2,
+pub static GEMMA: Family = Family {
+    name: "gemma",
+    hf: &["gemma"],
+    gguf: &["gemma"],
+    spec: gemma,
+    names: &[NAMES, DECODER],
+    gguf_names: &[],
 };
+pub static GEMMA2: Family = Family {
+    name: "gemma2",
+    hf: &["gemma2"],
+    gguf: &["gemma2"],
+    spec: gemma2,
+    names: &[NAMES_2, DECODER],
+    gguf_names: &[],
+};
+pub static GEMMA3: Family =
+    Family { name: "gemma3", hf: &["gemma3_text"], gguf: &["gemma3"], spec: gemma3, ..GEMMA2 };
 
 fn gemma(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"head_dim": 256, "max_position_embeddings": 8192}));
     let c = read(cfg)?;
     let attention = c.biased(cfg)?;
     let mlp = c.gated(cfg.act("hidden_activation", Act::GeluTanh)?);
-    Ok(model(
-        &c,
-        (0..c.layers).map(|_| {
-            vec![
-                Branch::pre(c.rms(), Op::Attention(attention.clone())),
-                Branch::pre(c.rms(), Op::Mlp(mlp.clone())),
-            ]
-        }),
-    ))
+    let mut spec = c.decoder((0..c.layers).map(|_| attention.clone()), &mlp);
+    spec.embed.scale = root(&c);
+    Ok(spec)
 }
 
 fn gemma2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
@@ -43,9 +45,9 @@ fn gemma2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
     }));
     let c = read(cfg)?;
-    let windows = cfg.windows(c.layers, |i| i % 2 == 0)?;
+    let reaches = cfg.reaches(c.layers, |i| i % 2 == 0)?;
     let rope = vec![RopeId(0); c.layers];
-    sandwich(cfg, &c, None, windows, rope)
+    sandwich(cfg, &c, None, reaches, rope)
 }
 
 fn gemma3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
@@ -56,9 +58,9 @@ fn gemma3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     }));
     let c = read(cfg)?;
     let every = cfg.size_or("sliding_window_pattern", 6)?;
-    let windows = cfg.windows(c.layers, |i| !(i + 1).is_multiple_of(every))?;
-    let ropes = windows.iter().map(|w| RopeId(w.is_some().into())).collect();
-    let mut spec = sandwich(cfg, &c, Some(QkNorm::PerHead(c.rms())), windows, ropes)?;
+    let reaches = cfg.reaches(c.layers, |i| !(i + 1).is_multiple_of(every))?;
+    let ropes = reaches.iter().map(|r| RopeId((*r != Reach::All).into())).collect();
+    let mut spec = sandwich(cfg, &c, c.qk_norm(), reaches, ropes)?;
     spec.ropes.push(Rope {
         theta: cfg.positive_or("rope_local_base_freq", 1e4)?,
         scaling: scaling(cfg, "rope_local_scaling")?,
@@ -75,7 +77,7 @@ fn sandwich(
     cfg: &Config,
     c: &Common,
     qk_norm: Option<QkNorm>,
-    windows: Vec<Option<usize>>,
+    reaches: Vec<Reach>,
     ropes: Vec<RopeId>,
 ) -> Result<ModelSpec, ConfigError> {
     let mlp = c.gated(cfg.act("hidden_activation", Act::GeluTanh)?);
@@ -85,58 +87,36 @@ fn sandwich(
         softcap: cfg.optional_positive("attn_logit_softcapping")?,
         ..c.biased(cfg)?
     };
-    let mut spec = model(
-        c,
-        windows.into_iter().zip(ropes).map(|(window, rope)| {
-            let here = Attention { window, rope: Some(rope), ..attention.clone() };
-            vec![
-                Branch::sandwich(c.rms(), Op::Attention(here)),
-                Branch::sandwich(c.rms(), Op::Mlp(mlp.clone())),
-            ]
-        }),
-    );
+    let mut spec = c.model(reaches.into_iter().zip(ropes).map(|(reach, rope)| {
+        let here = Attention { reach, rope: Some(rope), ..attention.clone() };
+        vec![
+            Branch::sandwich(c.rms(), Op::Attention(here)),
+            Branch::sandwich(c.rms(), Op::Mlp(mlp.clone())),
+        ]
+    }));
+    spec.embed.scale = root(c);
     let softcap = cfg.optional_positive("final_logit_softcapping")?;
     spec.head = Head::Lm { tied: c.tied, bias: false, scale: 1.0, softcap };
     Ok(spec)
 }
 
-fn model(c: &Common, layers: impl Iterator<Item = Layer>) -> ModelSpec {
-    let mut spec = c.model(layers);
-    spec.embed.scale = (c.d_model as f64).sqrt() as f32;
-    spec
+/// What embeddings are multiplied by.
+fn root(c: &Common) -> f32 {
+    (c.d_model as f64).sqrt() as f32
 }
 
 const NAMES: &[Rename] = &[
-    To("model.embed_tokens", "token_embd"),
     PlusOne("model.norm", "output_norm"),
-    To("lm_head", "output"),
     PlusOne("model.layers.{}.input_layernorm", "blk.{}.attn_norm"),
-    To("model.layers.{}.self_attn.q_proj", "blk.{}.attn_q"),
-    To("model.layers.{}.self_attn.k_proj", "blk.{}.attn_k"),
-    To("model.layers.{}.self_attn.v_proj", "blk.{}.attn_v"),
-    To("model.layers.{}.self_attn.o_proj", "blk.{}.attn_output"),
     PlusOne("model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"),
-    To("model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate"),
-    To("model.layers.{}.mlp.up_proj", "blk.{}.ffn_up"),
-    To("model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"),
-    Ignore("model.layers.{}.self_attn.rotary_emb.inv_freq"),
 ];
 
 const NAMES_2: &[Rename] = &[
-    To("model.embed_tokens", "token_embd"),
     PlusOne("model.norm", "output_norm"),
-    To("lm_head", "output"),
     PlusOne("model.layers.{}.input_layernorm", "blk.{}.attn_norm"),
-    To("model.layers.{}.self_attn.q_proj", "blk.{}.attn_q"),
-    To("model.layers.{}.self_attn.k_proj", "blk.{}.attn_k"),
-    To("model.layers.{}.self_attn.v_proj", "blk.{}.attn_v"),
-    To("model.layers.{}.self_attn.o_proj", "blk.{}.attn_output"),
     PlusOne("model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm"),
     PlusOne("model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm"),
     PlusOne("model.layers.{}.post_attention_layernorm", "blk.{}.post_attention_norm"),
     PlusOne("model.layers.{}.pre_feedforward_layernorm", "blk.{}.ffn_norm"),
     PlusOne("model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"),
-    To("model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate"),
-    To("model.layers.{}.mlp.up_proj", "blk.{}.ffn_up"),
-    To("model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"),
 ];

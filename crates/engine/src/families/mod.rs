@@ -29,26 +29,59 @@ pub struct Family {
     pub gguf: &'static [&'static str],
     /// The pure function from hyper-parameters to a model.
     pub spec: fn(&Config) -> Result<ModelSpec, ConfigError>,
-    /// Hugging Face's names to canonical names; GGUF's are the canonical ones.
-    pub names: &'static [Rename],
+    /// Hugging Face's names to canonical names: of these tables, the first rule that fits.
+    pub names: &'static [&'static [Rename]],
+    /// The same of GGUF's names, which are the canonical ones where no rule fits.
+    pub gguf_names: &'static [&'static [Rename]],
 }
 
-/// How a Hugging Face tensor becomes a canonical one. `{}` is the layer, `{e}` the expert; names
-/// stand without their `.weight` or `.bias`.
+/// How a tensor becomes canonical ones. `{}` is the layer, `{e}` the expert, `{past}` a layer after
+/// the model's last, a final `*` anything; names stand without their `.weight` or `.bias`.
 #[derive(Clone, Copy, Debug)]
 pub enum Rename {
     /// The same data.
     To(&'static str, &'static str),
-    /// Rows of one tensor are several, in this order; the spec gives the sizes.
+    /// Rows of one tensor are several, in this order; the spec gives the sizes. Rows are along the
+    /// last axis but one, of vectors and biases along the last.
     Split(&'static str, &'static [&'static str]),
+    /// The same in another order.
+    Cut(&'static str, Cut, &'static [&'static str]),
     /// `{e}` runs over experts, stacked on a new first axis.
     Stack(&'static str, &'static str),
     /// As `To`, adding one to every element (Gemma's norms).
     PlusOne(&'static str, &'static str),
     /// As `To`, mapping a to -exp(a) (Mamba's A_log).
     NegExp(&'static str, &'static str),
+    /// As `To`, mapping every element.
+    Map(&'static str, fn(f32) -> f32, &'static str),
     /// Present in checkpoints, not used by us.
     Ignore(&'static str),
+}
+
+/// In which order a tensor holds the rows of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// One after the other.
+    Rows,
+    /// One after the other, as columns: stored `[in, out]`.
+    Columns,
+    /// One after the other within each head.
+    Heads(Per),
+    /// One row of each in turn.
+    Alternate,
+    /// One column of each in turn: stored `[in, out]`.
+    AlternateColumns,
+}
+
+/// Whose heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// An attention's key and value heads.
+    KvHead,
+    /// An attention's query heads.
+    Head,
+    /// A delta net's key heads.
+    KeyHead,
 }
 
 /// The family of a checkpoint: by `model_type` (a GGUF file's architecture), or else by

@@ -44,15 +44,15 @@ impl Cache {
 impl Pages {
     /// Allocates the pages of a model.
     pub fn new(spec: &ModelSpec, limits: &Limits) -> Pages {
-        let windows = super::windows(spec);
+        let reaches = super::reaches(spec);
         let kind = kv_kind(limits.kv);
         let layer = |a: &Attention| Layer {
-            group: windows.iter().position(|w| *w == a.window).unwrap_or_default(),
-            pool: Pool::new(kind, a.kv_heads, a.head_dim, super::pages(a.window, limits)),
+            group: reaches.iter().position(|r| *r == a.reach).unwrap_or_default(),
+            pool: Pool::new(kind, a.kv_heads, a.head_dim, super::pages(a.reach, limits)),
         };
         Pages {
             cache: Cache { layers: spec.attentions().map(layer).collect() },
-            groups: windows.iter().map(|w| Group::new(*w, limits)).collect(),
+            groups: reaches.iter().map(|r| Group::new(*r, limits)).collect(),
             len: vec![None; limits.slots],
             context: limits.context,
             header: Header::new(spec, kind),

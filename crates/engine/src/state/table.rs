@@ -1,6 +1,7 @@
 //! Which pages a sequence's positions lie in: counts and references, no data.
 use super::SLACK;
 use crate::backend::Limits;
+use crate::spec::Reach;
 use rinfer_kernels::kv::PAGE;
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The pages of layers that see equally far. A page is written only by its one owner; a shared one
 /// is copied first.
 pub(crate) struct Group {
-    /// Keys that a query sees, counting itself.
-    window: Option<usize>,
+    /// What a query sees.
+    reach: Reach,
     /// Whether pages are taken when positions are reserved, or when rows come.
     pub reserved: bool,
     /// By page: tables that it is in.
@@ -23,12 +24,12 @@ pub(crate) struct Group {
 
 impl Group {
     /// All pages free.
-    pub fn new(window: Option<usize>, limits: &Limits) -> Group {
-        let pages = super::pages(window, limits);
+    pub fn new(reach: Reach, limits: &Limits) -> Group {
+        let pages = super::pages(reach, limits);
         let table = |_| Vec::with_capacity(limits.context.div_ceil(PAGE));
         Group {
-            window,
-            reserved: super::reserved(window, limits),
+            reach,
+            reserved: super::reserved(reach, limits),
             owners: vec![0; pages],
             free: (0..pages as u32).rev().collect(),
             tables: (0..limits.slots).map(table).collect(),
@@ -44,7 +45,7 @@ impl Group {
     }
     /// The positions before `len` that a query at `len` or later can see.
     pub fn seen(&self, len: usize) -> Range<usize> {
-        self.window.map_or(0, |w| (len + 1).saturating_sub(w).min(len))..len
+        self.reach.most().map_or(0, |w| (len + 1).saturating_sub(w).min(len))..len
     }
     /// Whether all that is [`Group::seen`] from `len` on is still held.
     pub fn holds(&self, slot: usize, len: usize) -> bool {

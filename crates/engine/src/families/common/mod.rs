@@ -1,4 +1,6 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
+pub mod names;
+
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 
@@ -76,7 +78,7 @@ impl Common {
     }
     /// The model's RMS norm.
     pub fn rms(&self) -> Norm {
-        Norm { kind: NormKind::Rms, eps: self.eps, bias: false }
+        Norm::rms(self.eps)
     }
     /// Plain causal attention.
     pub fn attention(&self) -> Attention {
@@ -86,14 +88,18 @@ impl Common {
             head_dim: self.head_dim,
             scale: inverse_root(self.head_dim as f64),
             rope: Some(RopeId(0)),
-            window: None,
+            reach: Reach::All,
             causal: true,
             qk_norm: None,
             qkv_bias: false,
             out_bias: false,
-            out_gate: false,
+            v_norm: None,
+            clip: None,
+            out_gate: None,
             sinks: false,
             softcap: None,
+            alibi: None,
+            temperature: None,
             kv_from: None,
         }
     }
@@ -108,7 +114,24 @@ impl Common {
     }
     /// A gated MLP.
     pub fn gated(&self, act: Act) -> Mlp {
-        Mlp { d_ff: self.d_ff, act, gated: true, bias: false }
+        Mlp { d_ff: self.d_ff, act, gated: true, bias: false, gate_scale: 1.0, sparsity: None }
+    }
+    /// An MLP without a gate.
+    pub fn plain(&self, act: Act, bias: bool) -> Mlp {
+        Mlp { gated: false, bias, ..self.gated(act) }
+    }
+    /// Norms of each query and key head.
+    pub fn qk_norm(&self) -> Option<QkNorm> {
+        Some(QkNorm { norm: self.rms(), over: NormOver::Head, after_rope: false })
+    }
+    /// A decoder of pre-norm layers: an attention, then an MLP.
+    pub fn decoder(&self, attentions: impl Iterator<Item = Attention>, mlp: &Mlp) -> ModelSpec {
+        self.model(attentions.map(|attention| {
+            vec![
+                Branch::pre(self.rms(), Op::Attention(attention)),
+                Branch::pre(self.rms(), Op::Mlp(mlp.clone())),
+            ]
+        }))
     }
     /// A decoder with the usual ends.
     pub fn model(&self, layers: impl Iterator<Item = Layer>) -> ModelSpec {
@@ -116,7 +139,7 @@ impl Common {
             d_model: self.d_model,
             vocab: self.vocab,
             context: self.context,
-            embed: Embed { scale: 1.0, norm: None, learned_positions: false, per_layer: 0 },
+            embed: Embed { scale: 1.0, norm: None, positions: None, per_layer: 0 },
             ropes: vec![self.rope.clone()],
             layers: layers.collect(),
             final_norm: Some(self.rms()),

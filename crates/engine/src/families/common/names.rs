@@ -1,0 +1,22 @@
+//! Names that many families share.
+use crate::families::Rename::{self, *};
+
+/// Of nearly every Hugging Face decoder.
+pub const DECODER: &[Rename] = &[
+    To("model.embed_tokens", "token_embd"),
+    To("model.norm", "output_norm"),
+    To("lm_head", "output"),
+    To("model.layers.{}.input_layernorm", "blk.{}.attn_norm"),
+    To("model.layers.{}.self_attn.q_proj", "blk.{}.attn_q"),
+    To("model.layers.{}.self_attn.k_proj", "blk.{}.attn_k"),
+    To("model.layers.{}.self_attn.v_proj", "blk.{}.attn_v"),
+    To("model.layers.{}.self_attn.o_proj", "blk.{}.attn_output"),
+    To("model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm"),
+    To("model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm"),
+    To("model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"),
+    To("model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate"),
+    To("model.layers.{}.mlp.up_proj", "blk.{}.ffn_up"),
+    To("model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"),
+    Ignore("model.layers.{}.self_attn.rotary_emb.inv_freq"),
+    Ignore("model.rotary_emb.inv_freq"),
+];

@@ -1,0 +1,132 @@
+//! Mixers with a state of fixed size, as data.
+use super::{Act, Norm};
+
+/// Gated delta rule. Yang et al. 2024, arXiv:2412.06464; with a decay per channel, Kimi Linear,
+/// arXiv:2510.26692.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeltaNet {
+    /// Query and key heads.
+    pub k_heads: usize,
+    /// Value heads; a multiple of `k_heads`.
+    pub v_heads: usize,
+    /// Elements of a key head.
+    pub k_dim: usize,
+    /// Elements of a value head.
+    pub v_dim: usize,
+    /// Width of the causal convolution.
+    pub conv: usize,
+    /// What the state forgets by.
+    pub decay: Decay,
+    /// Multiplies `sigmoid(b)`, the share of a new value that is written.
+    pub beta: f32,
+    /// Of each output head, before its gate.
+    pub norm: Norm,
+    /// What the gate of the output goes through.
+    pub gate: Gate,
+}
+
+/// What a delta-rule state forgets by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decay {
+    /// One factor a value head: `exp(-exp(A) · softplus(a + dt))`.
+    PerHead,
+    /// One factor a key channel, of a low-rank projection: `exp(-exp(A) · softplus(f + dt))`.
+    PerChannel,
+    /// As [`Decay::PerChannel`], `exp(bound · sigmoid(exp(A) · (f + dt)))`.
+    PerChannelBounded {
+        /// The lowest logarithm; negative.
+        bound: f32,
+    },
+}
+
+/// What a gate goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// `x · sigmoid(x)`
+    Silu,
+    /// `1 / (1 + exp(-x))`
+    Sigmoid,
+}
+
+/// Selective scan. Gu & Dao 2023, arXiv:2312.00752.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mamba1 {
+    /// Channels.
+    pub inner: usize,
+    /// State columns to a channel.
+    pub state: usize,
+    /// Width of the causal convolution.
+    pub conv: usize,
+    /// Width of the compressed step.
+    pub dt_rank: usize,
+    /// Whether the convolution adds a bias.
+    pub conv_bias: bool,
+    /// Whether the input and output projections add a bias.
+    pub bias: bool,
+    /// Of the compressed step, B and C.
+    pub norm: Option<Norm>,
+}
+
+/// State-space duality. Dao & Gu 2024, arXiv:2405.21060.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mamba2 {
+    /// Heads.
+    pub heads: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// State columns to a head's element.
+    pub state: usize,
+    /// Groups of heads that share B and C.
+    pub groups: usize,
+    /// Width of the causal convolution.
+    pub conv: usize,
+    /// Whether the convolution adds a bias.
+    pub conv_bias: bool,
+    /// Whether the input and output projections add a bias.
+    pub bias: bool,
+    /// Of the output, group by group; none where only the gate is applied.
+    pub norm: Option<Norm>,
+    /// Whether the output is normed before its gate, or after.
+    pub norm_before_gate: bool,
+    /// Bounds of the step after its softplus.
+    pub dt_limit: (f32, f32),
+    /// Multiply the input projection's z, x, B, C and dt.
+    pub scales: [f32; 5],
+}
+
+/// Real-gated linear recurrence. De et al. 2024, arXiv:2402.19427.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RgLru {
+    /// Channels.
+    pub width: usize,
+    /// Blocks of the block-diagonal gates.
+    pub heads: usize,
+    /// Width of the causal convolution.
+    pub conv: usize,
+    /// Of the branch that multiplies the recurrence's output.
+    pub act: Act,
+}
+
+/// `out(C · conv(B · x))`, of the three thirds of one projection. LFM2, arXiv:2511.23404.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShortConv {
+    /// Width of the causal convolution.
+    pub width: usize,
+    /// Whether the projections and the convolution add biases.
+    pub bias: bool,
+}
+
+/// Linear attention with a fixed decay a head. Lightning Attention, arXiv:2401.04658.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lightning {
+    /// Heads.
+    pub heads: usize,
+    /// Elements to a head.
+    pub head_dim: usize,
+    /// By head, what the state is multiplied by at each position is `exp(-slope)`.
+    pub slopes: Vec<f32>,
+    /// What queries, keys and values go through.
+    pub act: Act,
+    /// Of the whole output, before its sigmoid gate.
+    pub norm: Norm,
+}

@@ -1,0 +1,115 @@
+//! Canonical names over any checkpoint, and which of them a model needs.
+//!
+//! The canonical names are GGUF's. A checkpoint's own are turned into them by its family's tables:
+//! `rename` finds the rule of a name, `recipe` makes the tensor, `needs` says what there must be.
+//! Every tensor of a Hugging Face checkpoint must be named, so that none is left out unnoticed.
+pub(crate) mod needs;
+mod recipe;
+mod rename;
+
+pub use needs::{Need, check, needs};
+
+use crate::backend::LoadError;
+use crate::config::{Config, ROPE_FREQS, Source};
+use crate::families::{self, Family};
+use crate::spec::{Branch, Head, ModelSpec, Op};
+use recipe::{Made, Recipe, reshaped};
+use rename::rename;
+use rinfer_formats::{Tensor, Weights};
+use std::collections::HashMap;
+
+/// A model and its tensors under canonical names.
+pub struct Checkpoint<'a> {
+    /// What to compute.
+    pub spec: ModelSpec,
+    /// Who said so.
+    pub family: &'static Family,
+    raw: &'a dyn Weights,
+    names: Vec<String>,
+    recipes: HashMap<String, Recipe>,
+    /// Of what is needed.
+    shapes: HashMap<String, Vec<usize>>,
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Resolves hyper-parameters and names, and holds them against the tensors: what the spec says is
+    /// then no larger than what the files hold. A head is tied if, and only if, there is none.
+    ///
+    /// # Errors
+    /// An unknown architecture, a hyper-parameter that no model can have, a tensor without a name
+    /// in the family's table, and as [`check`].
+    pub fn open(config: Config, raw: &'a dyn Weights) -> Result<Checkpoint<'a>, LoadError> {
+        let config = config.with_tensors(raw)?;
+        let family = families::find(&config)?;
+        let mut spec = (family.spec)(&config)?;
+        let needs = needs(&spec);
+        let (mut names, mut recipes) = (Vec::new(), HashMap::new());
+        for name in raw.names() {
+            let as_is = || vec![Made::of(name.to_owned(), Recipe::Whole(name.to_owned()))];
+            let found = match config.source {
+                Source::Gguf if name == ROPE_FREQS => Some(Vec::new()),
+                Source::Gguf => rename(family.gguf_names, name, &spec, &needs).or(Some(as_is())),
+                Source::HuggingFace => rename(family.names, name, &spec, &needs),
+            };
+            for Made { name: canonical, recipe } in found.ok_or_else(|| unused(name))? {
+                match (recipes.get_mut(&canonical), recipe) {
+                    (None, recipe) => {
+                        names.push(canonical.clone());
+                        recipes.insert(canonical, recipe);
+                    }
+                    (Some(Recipe::Stack(all)), Recipe::Stack(mut one)) => all.append(&mut one),
+                    (Some(_), _) => return Err(unused(name)),
+                }
+            }
+        }
+        if let Head::Lm { tied, .. } = &mut spec.head {
+            *tied = !recipes.contains_key("output.weight");
+        }
+        let shapes = needs.into_iter().map(|need| (need.name, need.shape)).collect();
+        let checkpoint = Checkpoint { spec, family, raw, names, recipes, shapes };
+        check(&checkpoint.spec, &checkpoint)?;
+        Ok(checkpoint)
+    }
+}
+
+impl Weights for Checkpoint<'_> {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let made = self.recipes.get(name)?.make(self.raw)?;
+        Some(match self.shapes.get(name) {
+            Some(shape) => reshaped(made, shape),
+            None => made,
+        })
+    }
+    fn names(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
+    }
+    fn release(&self, bytes: &[u8]) {
+        self.raw.release(bytes);
+    }
+}
+
+/// The canonical name of a layer's part.
+pub fn layer(i: usize, part: &str) -> String {
+    format!("blk.{i}.{part}")
+}
+
+/// What a branch's norms are called, before and after its operations.
+pub fn branch_norms(branch: &Branch) -> (&'static str, &'static str) {
+    match branch.parts.first().map(|part| &part.op) {
+        Some(Op::Mlp(_) | Op::Moe(_)) => ("ffn_norm", "post_ffw_norm"),
+        _ => ("attn_norm", "post_attention_norm"),
+    }
+}
+
+/// What the norms of part `i` of a branch are called: one that has norms of its own beside others.
+pub fn part_norms(branch: &Branch, i: usize) -> (&'static str, &'static str) {
+    match (&branch.parts[i].op, i) {
+        (Op::Moe(_), 1..) => ("pre_ffw_norm_2", "post_ffw_norm_2"),
+        (Op::Mlp(_) | Op::Moe(_), _) => ("ffn_norm", "post_ffw_norm_1"),
+        _ => ("attn_norm", "post_attention_norm_1"),
+    }
+}
+
+fn unused(name: &str) -> LoadError {
+    LoadError::Unused { name: name.to_owned() }
+}

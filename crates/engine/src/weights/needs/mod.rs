@@ -1,0 +1,111 @@
+//! Every tensor that a spec needs, in the order of a forward pass.
+mod attention;
+mod mlp;
+
+use super::{branch_norms, layer, part_norms, unused};
+use crate::backend::LoadError;
+use crate::spec::{Branch, Head, ModelSpec, Norm, Op};
+use rinfer_formats::Weights;
+use std::collections::BTreeSet;
+
+/// A tensor that a model needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// Canonical, with its suffix.
+    pub name: String,
+    /// Outermost axis first.
+    pub shape: Vec<usize>,
+}
+
+/// Every tensor that `spec` needs.
+pub fn needs(spec: &ModelSpec) -> Vec<Need> {
+    let mut list = List(Vec::new());
+    list.matrix("token_embd", spec.vocab, spec.d_model, false);
+    if let Some(positions) = spec.embed.positions {
+        list.matrix("position_embd", positions.rows, spec.d_model, false);
+    }
+    list.norm("token_embd_norm", spec.embed.norm.as_ref(), spec.d_model);
+    for (i, layer) in spec.layers.iter().enumerate() {
+        for branch in layer {
+            list.branch(i, branch, spec.d_model);
+        }
+    }
+    list.norm("output_norm", spec.final_norm.as_ref(), spec.d_model);
+    if let Head::Lm { tied, bias, .. } = spec.head {
+        if !tied {
+            list.add("output.weight".into(), vec![spec.vocab, spec.d_model]);
+        }
+        if bias {
+            list.add("output.bias".into(), vec![spec.vocab]);
+        }
+    }
+    list.0
+}
+
+/// Holds a checkpoint against what its model needs: nothing missing, misshapen or left over.
+///
+/// # Errors
+/// The first such tensor.
+pub fn check(spec: &ModelSpec, weights: &dyn Weights) -> Result<(), LoadError> {
+    let needs = needs(spec);
+    for need in &needs {
+        let missing = || LoadError::Missing { name: need.name.clone() };
+        let found = weights.get(&need.name).ok_or_else(missing)?;
+        if *found.shape != need.shape {
+            let (name, found) = (need.name.clone(), found.shape.to_vec());
+            return Err(LoadError::Shape { name, found, expected: need.shape.clone() });
+        }
+    }
+    let known: BTreeSet<&str> = needs.iter().map(|n| n.name.as_str()).collect();
+    weights.names().into_iter().find(|n| !known.contains(n)).map_or(Ok(()), |n| Err(unused(n)))
+}
+
+/// The tensors named so far.
+pub(super) struct List(Vec<Need>);
+
+impl List {
+    fn add(&mut self, name: String, shape: Vec<usize>) {
+        self.0.push(Need { name, shape });
+    }
+    fn matrix(&mut self, name: &str, rows: usize, cols: usize, bias: bool) {
+        self.add(format!("{name}.weight"), vec![rows, cols]);
+        if bias {
+            self.add(format!("{name}.bias"), vec![rows]);
+        }
+    }
+    fn norm(&mut self, name: &str, norm: Option<&Norm>, width: usize) {
+        let Some(norm) = norm else { return };
+        if norm.weight {
+            self.add(format!("{name}.weight"), vec![width]);
+        }
+        if norm.bias {
+            self.add(format!("{name}.bias"), vec![width]);
+        }
+    }
+    fn branch(&mut self, i: usize, branch: &Branch, d: usize) {
+        let (pre, post) = branch_norms(branch);
+        self.norm(&layer(i, pre), branch.pre.as_ref(), d);
+        for (at, part) in branch.parts.iter().enumerate() {
+            let (before, after) = part_norms(branch, at);
+            self.norm(&layer(i, before), part.pre.as_ref(), d);
+            self.op(i, &part.op, d);
+            self.norm(&layer(i, after), part.post.as_ref(), d);
+        }
+        self.norm(&layer(i, post), branch.post.as_ref(), d);
+    }
+    /// Operations that no backend runs yet name no tensors.
+    fn op(&mut self, i: usize, op: &Op, d: usize) {
+        match op {
+            Op::Attention(a) => self.attention(i, a, d),
+            Op::Mlp(m) => self.mlp(i, m, d),
+            Op::Mla(_)
+            | Op::DeltaNet(_)
+            | Op::Lightning(_)
+            | Op::Mamba1(_)
+            | Op::Mamba2(_)
+            | Op::RgLru(_)
+            | Op::ShortConv(_)
+            | Op::Moe(_) => {}
+        }
+    }
+}
