@@ -10,6 +10,7 @@
 use crate::mat::{Lent, Mat, Rows, Shared};
 use crate::ops::Ctx;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
@@ -136,9 +137,54 @@ impl Act {
     pub(crate) fn fresh(&self, group: usize) -> bool {
         self.group == group
     }
+    /// All rows, to multiply.
+    pub(crate) fn all(&self) -> ActRows<'_> {
+        self.part(0..self.rows())
+    }
+    /// Rows whose 8-bit form, if it is made, is grouped as if they were all.
+    ///
+    /// # Panics
+    /// Outside the batch.
+    pub(crate) fn part(&self, rows: Range<usize>) -> ActRows<'_> {
+        let (cols, blocks) = (self.cols(), self.blocks());
+        ActRows {
+            f32: &self.f32.data()[rows.start * cols..rows.end * cols],
+            q: &self.q[rows.start * blocks..rows.end * blocks],
+            rows: rows.len(),
+            cols,
+        }
+    }
+}
+
+/// What a product reads.
+#[derive(Clone, Copy)]
+pub struct ActRows<'a> {
+    f32: &'a [f32],
+    q: &'a [Block],
+    rows: usize,
+    cols: usize,
+}
+
+impl<'a> ActRows<'a> {
+    /// Number of rows.
+    pub fn rows(self) -> usize {
+        self.rows
+    }
+    /// Elements to a row.
+    pub fn cols(self) -> usize {
+        self.cols
+    }
+    /// Blocks of 32 to a row.
+    pub fn blocks(self) -> usize {
+        self.cols.div_ceil(BLOCK)
+    }
+    /// The f32 rows from `row` on.
+    pub(crate) fn f32(self, row: usize) -> &'a [f32] {
+        &self.f32[row * self.cols..]
+    }
     /// The 8-bit form of the rows from `row` on, which begins a tile of `rows` if these are a
     /// tile's: block `b` of the tile's row `r` is `b·rows + r` after it.
-    pub(crate) fn tile(&self, row: usize) -> *const Block {
+    pub(crate) fn tile(self, row: usize) -> *const Block {
         self.q[row * self.blocks()..].as_ptr()
     }
 }
@@ -195,6 +241,17 @@ impl<'a> SharedAct<'a> {
     /// The f32 rows.
     pub(crate) fn f32(&self) -> Shared<'a> {
         self.f32
+    }
+    /// Rows whose 8-bit form is grouped as if they were all.
+    ///
+    /// # Panics
+    /// Outside the batch.
+    pub(crate) fn part(&self, rows: Range<usize>) -> SharedAct<'a> {
+        SharedAct {
+            f32: self.f32.rows_from(rows.start, rows.len()),
+            q: self.q.within(rows.start * self.blocks, rows.len() * self.blocks),
+            ..*self
+        }
     }
     /// The 8-bit form of blocks `from..from + count` of row `i`.
     ///

@@ -1,5 +1,5 @@
 //! Shapes over slices, checked once: f32 matrices, and a matmul's operands.
-use crate::act::Act;
+use crate::act::ActRows;
 use crate::layout::Packed;
 use std::marker::PhantomData;
 
@@ -164,6 +164,13 @@ impl<'a, T> Lent<'a, T> {
     pub(crate) fn new(data: &'a mut [T]) -> Self {
         Lent { data: data.as_mut_ptr(), len: data.len(), lent: PhantomData }
     }
+    /// Elements `from..from + len`, lent on.
+    ///
+    /// # Panics
+    /// Outside the slice.
+    pub(crate) fn within(&self, from: usize, len: usize) -> Lent<'a, T> {
+        Lent { data: self.at(from, len), len, lent: PhantomData }
+    }
     /// Where elements `from..from + len` are.
     ///
     /// # Panics
@@ -192,7 +199,7 @@ pub struct MatmulTask<'a> {
     /// `[n, k]`.
     pub weights: &'a Packed,
     /// `[m, k]`; the 8-bit form is ready where the layout reads it.
-    pub input: &'a Act,
+    pub input: ActRows<'a>,
     /// `n` long.
     pub bias: Option<&'a [f32]>,
     /// Whether the product is added to what `out` holds, or replaces it.

@@ -168,12 +168,23 @@ fn what_is_no_number_is_not_hidden() {
     }
 }
 
+const GLUS: [Glu; 8] = [
+    Glu::Silu,
+    Glu::GeluTanh,
+    Glu::Gelu,
+    Glu::Relu,
+    Glu::Relu2,
+    Glu::QuickGelu,
+    Glu::ClampedGelu { limit: 0.7 },
+    Glu::Xielu { p: 0.8, n: 1.3, beta: 0.5, eps: -1e-6 },
+];
+
 #[test]
 fn gated_units() {
     for cols in COLS {
         let mut random = Random(cols as u64);
         let (gate, up) = (random.mat(7, cols), random.mat(7, cols));
-        for act in [Glu::Silu, Glu::GeluTanh, Glu::Gelu, Glu::Relu2] {
+        for act in GLUS {
             for with_up in [false, true] {
                 let run = |ctx: &Ctx, rows: std::ops::Range<usize>, q8| {
                     let up = with_up.then(|| copy(&up, rows.clone()));
@@ -187,6 +198,7 @@ fn gated_units() {
                     &y,
                     |i, j| {
                         let x = f64::from(gate.row(i)[j]);
+                        let mut up = f64::from(up.row(i)[j]);
                         let y = match act {
                             Glu::Silu => x / (1.0 + (-x).exp()),
                             Glu::GeluTanh => {
@@ -195,9 +207,22 @@ fn gated_units() {
                                 0.5 * x * (1.0 + u.tanh())
                             }
                             Glu::Gelu => 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())),
+                            Glu::Relu => x.max(0.0),
                             Glu::Relu2 => x.max(0.0).powi(2),
+                            Glu::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
+                            Glu::ClampedGelu { limit } => {
+                                let limit = f64::from(limit);
+                                up = up.clamp(-limit, limit) + 1.0;
+                                let x = x.min(limit);
+                                x / (1.0 + (-1.702 * x).exp())
+                            }
+                            Glu::Xielu { p, n, beta, eps } => {
+                                let [p, n, beta, eps] = [p, n, beta, eps].map(f64::from);
+                                let below = n * (x.min(eps).exp_m1() - x);
+                                beta * x + if x > 0.0 { p * x * x } else { below }
+                            }
                         };
-                        if with_up { y * f64::from(up.row(i)[j]) } else { y }
+                        if with_up { y * up } else { y }
                     },
                     1e-6,
                 );

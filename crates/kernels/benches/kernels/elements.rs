@@ -52,6 +52,8 @@ variants! {
     gelu_tanh = unit(Glu::GeluTanh);
     gelu = unit(Glu::Gelu);
     relu2 = unit(Glu::Relu2);
+    clamped_gelu = unit(Glu::ClampedGelu { limit: 7.0 });
+    xielu = unit(Glu::Xielu { p: 0.8, n: 0.8, beta: 0.5, eps: -1e-6 });
 }
 
 fn of(kind: NormKind, bencher: Bencher, case: &Case) {

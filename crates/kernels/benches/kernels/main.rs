@@ -5,6 +5,7 @@
 //! timed several times over: between two samples the threads fall asleep.
 mod attention;
 mod elements;
+mod experts;
 mod matmul;
 mod team;
 
@@ -73,8 +74,12 @@ fn wave(rows: usize, cols: usize) -> Mat {
 
 /// Weights of all the same byte: a small number wherever it is part of a scale.
 fn packed(layout: Layout, rows: usize, cols: usize) -> Packed {
-    let bytes = Packed::size(layout, rows, cols);
-    let mut data = Room::new(bytes).take(bytes);
+    packed_in(&Room::new(Packed::size(layout, rows, cols)), layout, rows, cols)
+}
+
+/// As [`packed`], in memory of `room`.
+fn packed_in(room: &Room, layout: Layout, rows: usize, cols: usize) -> Packed {
+    let mut data = room.take(Packed::size(layout, rows, cols));
     data.bytes_mut().fill(0x2c);
     Packed::from_bytes(layout, rows, cols, Arc::new(data)).expect("the size it needs")
 }

@@ -2,7 +2,7 @@
 use super::lanes;
 use super::math;
 use crate::act::{BLOCK, Block, QuantRow};
-use crate::{isa::Isa, ops::Glu};
+use crate::isa::Isa;
 
 /// Blocks whose largest magnitude is below this are zero: 127 divided by it must be finite.
 const SMALLEST: f32 = 1e-36;
@@ -82,88 +82,6 @@ pub(crate) unsafe fn add<S: Isa>(y: &[f32], scale: f32, x: &mut [f32]) {
             let sum =
                 S::fma(lanes::load::<S>(y, at, 0.0), S::splat(scale), lanes::load::<S>(x, at, 0.0));
             lanes::store::<S>(x, at, sum);
-        }
-    }
-}
-
-#[inline(always)]
-pub(crate) unsafe fn glu<S: Isa>(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match f {
-            Glu::Silu => gated::<S, Silu>(gate, up, out),
-            Glu::GeluTanh => gated::<S, GeluTanh>(gate, up, out),
-            Glu::Gelu => gated::<S, Gelu>(gate, up, out),
-            Glu::Relu2 => gated::<S, Relu2>(gate, up, out),
-        }
-    }
-}
-
-/// `out = f(gate)·up`
-#[inline(always)]
-unsafe fn gated<S: Isa, F: Function>(gate: &[f32], up: &[f32], out: &mut [f32]) {
-    for at in (0..out.len()).step_by(S::LANES) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let y = F::of::<S>(lanes::load::<S>(gate, at, 0.0));
-            let y = if up.is_empty() { y } else { S::mul(y, lanes::load::<S>(up, at, 0.0)) };
-            lanes::store::<S>(out, at, y);
-        }
-    }
-}
-
-/// An elementwise function.
-trait Function {
-    unsafe fn of<S: Isa>(x: S::F) -> S::F;
-}
-struct Silu;
-struct GeluTanh;
-struct Gelu;
-struct Relu2;
-
-impl Function for Silu {
-    /// `x / (1 + e^-x)`
-    #[inline(always)]
-    unsafe fn of<S: Isa>(x: S::F) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
-    }
-}
-
-impl Function for GeluTanh {
-    /// `x/2 · (1 + tanh u)` with `u = √(2/π)·(x + 0.044715x³)`, as the equal `x / (1 + e^-2u)`.
-    #[inline(always)]
-    unsafe fn of<S: Isa>(x: S::F) -> S::F {
-        const MINUS_2_ROOT_2_OVER_PI: f32 = -1.595_769_2;
-        // SAFETY: the caller's promise.
-        unsafe {
-            let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
-            let minus_2u = S::mul(S::mul(x, cubic), S::splat(MINUS_2_ROOT_2_OVER_PI));
-            S::div(x, S::add(S::splat(1.0), math::exp::<S>(minus_2u)))
-        }
-    }
-}
-
-impl Function for Gelu {
-    /// `x/2 · (1 + erf(x/√2))`
-    #[inline(always)]
-    unsafe fn of<S: Isa>(x: S::F) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let e = math::erf::<S>(S::mul(x, S::splat(std::f32::consts::FRAC_1_SQRT_2)));
-            S::mul(S::mul(x, S::splat(0.5)), S::add(S::splat(1.0), e))
-        }
-    }
-}
-
-impl Function for Relu2 {
-    /// `max(x, 0)²`
-    #[inline(always)]
-    unsafe fn of<S: Isa>(x: S::F) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let x = S::select_lt(x, S::splat(0.0), S::splat(0.0), x);
-            S::mul(x, x)
         }
     }
 }

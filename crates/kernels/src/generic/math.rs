@@ -17,6 +17,9 @@ unsafe fn polynomial<S: Isa, const N: usize>(x: S::F, c: [f32; N]) -> S::F {
     }
 }
 
+/// `e^r = 1 + r + r²·(c[0] + c[1]·r + …)` for `|r|` up to `ln 2 / 2`.
+const EXP: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_29, 0.008_368_704, 0.001_381_894];
+
 /// `e^x` within 1.5 units in the last place; 0 below -86.9, infinity where it overflows.
 #[inline(always)]
 pub(crate) unsafe fn exp<S: Isa>(x: S::F) -> S::F {
@@ -30,16 +33,23 @@ pub(crate) unsafe fn exp<S: Isa>(x: S::F) -> S::F {
         let n = S::round(S::mul(bounded, S::splat(std::f32::consts::LOG2_E)));
         let r = S::fma(S::float(n), S::splat(-LN_2_HIGH), x);
         let r = S::fma(S::float(n), S::splat(-LN_2_LOW), r);
-        // e^r = 1 + r + r²·q
-        let q = polynomial::<S, 5>(
-            r,
-            [0.499_999_94, 0.166_665_21, 0.041_668_29, 0.008_368_704, 0.001_381_894],
-        );
+        let q = polynomial::<S, 5>(r, EXP);
         let p = S::add(S::fma(S::mul(r, r), q, r), S::splat(1.0));
         // 2^n can be one step too large for an f32.
         let scale = S::exp2i(S::add_i(n, S::splat_i(-1)));
         let y = S::mul(S::add(p, p), scale);
         S::select_lt(x, S::splat(LOWEST), S::splat(0.0), y)
+    }
+}
+
+/// `e^x - 1`
+#[inline(always)]
+pub(crate) unsafe fn exp_m1<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let small = S::fma(S::mul(x, x), polynomial::<S, 5>(x, EXP), x);
+        let large = S::sub(exp::<S>(x), S::splat(1.0));
+        S::select_lt(S::abs(x), S::splat(0.34), small, large)
     }
 }
 
@@ -140,6 +150,10 @@ mod tests {
         // SAFETY: every CPU can run the scalar tier.
         unsafe { super::exp::<Scalar>(x) }
     }
+    fn exp_m1(x: Lanes) -> Lanes {
+        // SAFETY: as above.
+        unsafe { super::exp_m1::<Scalar>(x) }
+    }
     fn tanh(x: Lanes) -> Lanes {
         // SAFETY: as above.
         unsafe { super::tanh::<Scalar>(x) }
@@ -153,6 +167,8 @@ mod tests {
     fn functions_are_accurate() {
         check(exp, f64::exp, (-86.9, 88.72), 0.0, 1.5);
         check(exp, f64::exp, (-1.0, 1.0), 0.0, 1.5);
+        check(exp_m1, f64::exp_m1, (-20.0, 88.7), 0.0, 4.0);
+        check(exp_m1, f64::exp_m1, (-0.5, 0.5), 0.0, 4.0);
         check(tanh, f64::tanh, (-10.0, 10.0), 0.0, 2.0);
         check(tanh, f64::tanh, (-0.7, 0.7), 0.0, 2.0);
         check(erf, libm::erf, (-5.0, 5.0), 0.0, 2.0);
@@ -167,7 +183,7 @@ mod tests {
         assert_eq!([inf, f32::MAX, 1000.0, 89.0].map(|x| of(exp, x)), [inf; 4]);
         assert_eq!([inf, -inf, 0.0, 30.0].map(|x| of(tanh, x)), [1.0, -1.0, 0.0, 1.0]);
         assert_eq!([inf, -inf, 0.0, 5.0].map(|x| of(erf, x)), [1.0, -1.0, 0.0, 1.0]);
-        for f in [exp, tanh, erf] {
+        for f in [exp, exp_m1, tanh, erf] {
             assert!(of(f, f32::NAN).is_nan());
         }
     }

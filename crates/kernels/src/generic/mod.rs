@@ -2,6 +2,7 @@
 pub(crate) mod act;
 pub(crate) mod attend;
 mod element;
+pub(crate) mod glu;
 pub(crate) mod lanes;
 pub(crate) mod math;
 pub(crate) mod matmul;

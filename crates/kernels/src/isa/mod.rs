@@ -203,7 +203,7 @@ macro_rules! tier {
                 norm::norm as norm(n: &Norm<'_>, x: &mut [f32]);
                 act::add as add(y: &[f32], scale: f32, x: &mut [f32]);
                 rope::rope as rope(l: RopeLayout, x: &mut [f32], cos: &[f32], sin: &[f32]);
-                act::glu as glu(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]);
+                glu::glu as glu(f: Glu, gate: &[f32], up: &[f32], out: &mut [f32]);
                 act::softcap as softcap(x: &mut [f32], cap: f32);
                 attend::page as attend_page(t: &PageTask<'_>);
                 attend::merge as merge(t: MergeTask<'_>);

@@ -3,12 +3,14 @@
 use super::glu::unit;
 use super::linear::prepare;
 use super::{Ctx, Glu};
-use crate::act::{Act, BLOCK};
+use crate::act::{Act, ActRows, BLOCK, SharedAct};
 use crate::layout::{PANEL, Packed};
 use crate::mat::{Mat, MatmulTask, Shared, Store};
+use crate::team::Worker;
+use std::ops::Range;
 
 /// Columns that a thread holds of each product: whole panels and whole activation blocks.
-const COLS: usize = 64;
+pub(super) const COLS: usize = 64;
 
 /// Weights `[n, k]`, and a bias `n` long.
 pub type Weights<'a> = (&'a Packed, Option<&'a [f32]>);
@@ -45,6 +47,21 @@ impl GatedScratch {
     pub fn bytes(&self) -> usize {
         self.products.bytes()
     }
+    /// Lends the threads of `ctx` their products of up to `rows` rows.
+    ///
+    /// # Panics
+    /// If it is for fewer rows or threads.
+    pub(super) fn lend(&mut self, ctx: &Ctx, rows: usize) -> Products<'_> {
+        let room = self.products.rows() / (2 * self.rows).max(1);
+        assert!(rows <= self.rows && ctx.team.threads() <= room, "the scratch is too small");
+        Products { all: self.products.shared(), rows: self.rows }
+    }
+}
+
+/// A [`GatedScratch`] lent to the threads of one run.
+pub(super) struct Products<'a> {
+    all: Shared<'a>,
+    rows: usize,
 }
 
 /// `out = act(gate(x))·up(x)`, the numbers of [`super::linear()`] and [`super::glu()`]; `out`
@@ -65,32 +82,14 @@ pub fn gated(
         prepare(ctx, x, weights, bias);
         assert_eq!(n, weights.rows(), "the output's width against the weights' rows");
     }
-    let room = scratch.products.rows() / (2 * scratch.rows).max(1);
-    assert!(rows <= scratch.rows && ctx.team.threads() <= room, "the scratch is too small");
+    let products = scratch.lend(ctx, rows);
     out.resize(rows);
-    let (x, to) = (&*x, out.shared(ctx.kernels.tile, q8));
-    let products = scratch.products.shared();
+    let (x, to) = (x.all(), out.shared(ctx.kernels.tile, q8));
     ctx.team.run(|worker| {
         worker.phase(n.div_ceil(COLS), |task| {
             let columns = task * COLS..n.min((task + 1) * COLS);
-            let place = |i| products.rows_from((2 * worker.index() + i) * scratch.rows, rows);
-            let (gate, up) = (place(0), place(1));
-            product(ctx, how.gate, x, columns.start, gate);
-            how.up.inspect(|weights| product(ctx, *weights, x, columns.start, up));
-            for i in 0..rows {
-                // SAFETY: the tier is usable, lengths agree; the products are this thread's, and
-                // the columns, which are whole blocks, this task's.
-                unsafe {
-                    let gate = gate.part(i, 0, columns.len());
-                    let up = how.up.map_or(&[][..], |_| up.part(i, 0, columns.len()));
-                    let y = to.f32().part(i, columns.start, columns.len());
-                    let mut few = [0.0; COLS];
-                    let y = if q8 { &mut few[..columns.len()] } else { y };
-                    let blocks = columns.len().div_ceil(BLOCK);
-                    let codes = q8.then(|| to.quantised(i, columns.start / BLOCK, blocks));
-                    unit(ctx, how.act, gate, up, y, codes);
-                }
-            }
+            // SAFETY: the shapes were checked; the columns are whole blocks and this task's.
+            unsafe { products.columns(ctx, worker, how, x, columns, &to, q8) };
         });
     });
     if q8 {
@@ -98,8 +97,52 @@ pub fn gated(
     }
 }
 
+impl Products<'_> {
+    /// Makes some columns of `x`'s rows of `to`, in 8 bits alone if `q8`.
+    ///
+    /// # Safety
+    /// The shapes agree, forms that weights read are made, and no other thread writes the columns,
+    /// which are whole blocks.
+    #[expect(clippy::too_many_arguments, reason = "it is one task of a unit's operands")]
+    pub unsafe fn columns(
+        &self,
+        ctx: &Ctx,
+        worker: &Worker<'_>,
+        how: &Gated<'_>,
+        x: ActRows<'_>,
+        columns: Range<usize>,
+        to: &SharedAct<'_>,
+        q8: bool,
+    ) {
+        let place = |i| self.all.rows_from((2 * worker.index() + i) * self.rows, x.rows());
+        let (gate, up) = (place(0), place(1));
+        product(ctx, how.gate, x, columns.start, gate);
+        how.up.inspect(|weights| product(ctx, *weights, x, columns.start, up));
+        for i in 0..x.rows() {
+            // SAFETY: the tier is usable, lengths agree; the products are this thread's, and the
+            // columns this task's, by the caller's promise.
+            unsafe {
+                let gate = gate.part(i, 0, columns.len());
+                let up = how.up.map_or(&[][..], |_| up.part(i, 0, columns.len()));
+                let y = to.f32().part(i, columns.start, columns.len());
+                let mut few = [0.0; COLS];
+                let y = if q8 { &mut few[..columns.len()] } else { y };
+                let blocks = columns.len().div_ceil(BLOCK);
+                let codes = q8.then(|| to.quantised(i, columns.start / BLOCK, blocks));
+                unit(ctx, how.act, gate, up, y, codes);
+            }
+        }
+    }
+}
+
 /// The outputs of `weights` from `first` on that `out` has room for.
-fn product(ctx: &Ctx, (weights, bias): Weights<'_>, input: &Act, first: usize, out: Shared<'_>) {
+fn product(
+    ctx: &Ctx,
+    (weights, bias): Weights<'_>,
+    input: ActRows<'_>,
+    first: usize,
+    out: Shared<'_>,
+) {
     let panels = first / PANEL..weights.panels().min((first + COLS) / PANEL);
     let task = MatmulTask { weights, input, bias, store: Store::Set, first, out };
     // SAFETY: the tier is usable, shapes agree, `out` is this thread's.

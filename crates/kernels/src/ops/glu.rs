@@ -12,8 +12,29 @@ pub enum Glu {
     GeluTanh,
     /// GELU by the error function.
     Gelu,
+    /// `max(x, 0)`
+    Relu,
     /// `max(x, 0)²`
     Relu2,
+    /// `x · sigmoid(1.702 x)`, which is near GELU.
+    QuickGelu,
+    /// As `QuickGelu` of `min(x, limit)`, times `1 + clamp(up, -limit, limit)`.
+    ClampedGelu {
+        /// Of both factors.
+        limit: f32,
+    },
+    /// `p·x² + beta·x` above zero, `n·(e^min(x, eps) - 1 - x) + beta·x` below.
+    /// Huang & Schlag 2024, arXiv:2411.13010.
+    Xielu {
+        /// Of the square.
+        p: f32,
+        /// Of the exponential.
+        n: f32,
+        /// Of the linear part.
+        beta: f32,
+        /// Below zero.
+        eps: f32,
+    },
 }
 
 /// `out = act(gate)·up`, or `act(gate)` without `up`; `out` takes `gate`'s row count. With `q8`

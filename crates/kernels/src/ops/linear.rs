@@ -61,21 +61,30 @@ impl Linear<'_> {
     }
 }
 
+/// Weight bytes of a task, of `bytes` in all.
+pub(super) fn share(ctx: &Ctx, bytes: usize) -> usize {
+    (bytes / (TASKS * ctx.team.threads())).clamp(*TASK_BYTES.start(), *TASK_BYTES.end())
+}
+
+/// Panels to a task of `share` bytes.
+pub(super) fn group(share: usize, weights: &Packed) -> usize {
+    (share * weights.panels() / weights.bytes().len().max(1)).max(1)
+}
+
 fn run(ctx: &Ctx, x: &Act, jobs: &mut [Linear<'_>]) {
     let bytes: usize = jobs.iter().map(|job| job.weights.bytes().len()).sum();
-    let share = bytes / (TASKS * ctx.team.threads());
-    let share = share.clamp(*TASK_BYTES.start(), *TASK_BYTES.end());
+    let share = share(ctx, bytes);
     // Of each job its operands, and the panels to a task.
     let mut table = [const { None }; JOBS];
     let mut tasks = 0;
     for (entry, job) in table.iter_mut().zip(jobs) {
         let panels = job.weights.panels();
-        let group = (share * panels / job.weights.bytes().len().max(1)).max(1);
+        let group = group(share, job.weights);
         tasks += panels.div_ceil(group);
         let Linear { weights, bias, store, out } = job;
         let operands = MatmulTask {
             weights,
-            input: x,
+            input: x.all(),
             bias: *bias,
             store: *store,
             first: 0,

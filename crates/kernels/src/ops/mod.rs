@@ -5,6 +5,7 @@
 //! and one row's numbers never depend on another's.
 mod attention;
 mod embed;
+mod experts;
 mod gated;
 mod glu;
 mod linear;
@@ -13,9 +14,11 @@ mod quantise;
 mod residual;
 mod rotate;
 mod softcap;
+mod weighted;
 
 pub use attention::{Attend, AttendRow, AttentionScratch, attention};
 pub use embed::embed;
+pub use experts::{Choice, Experts, ExpertsScratch, Routes, Stack, Weighs, experts};
 pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use linear::{Linear, linear};
@@ -24,6 +27,7 @@ pub use quantise::quantise;
 pub use residual::{Residual, residual};
 pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};
 pub use softcap::softcap;
+pub use weighted::weighted;
 
 use crate::{Kernels, Team};
 

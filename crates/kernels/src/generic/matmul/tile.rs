@@ -1,5 +1,5 @@
 //! The loops around a tile: which rows and panels, and what becomes of its sums.
-use crate::act::{Act, Block, tile_of};
+use crate::act::{ActRows, Block, tile_of};
 use crate::isa::Isa;
 use crate::layout::PANEL;
 use crate::mat::{MatmulTask, Store};
@@ -52,9 +52,9 @@ pub(super) struct Input<const R: usize> {
 }
 
 impl<const R: usize> Input<R> {
-    fn new(x: &Act, row: usize) -> Self {
+    fn new(x: ActRows<'_>, row: usize) -> Self {
         let (cols, blocks) = (x.cols(), x.blocks());
-        Input { f32: x.f32.data()[row * cols..].as_ptr(), q: x.tile(row), cols, blocks }
+        Input { f32: x.f32(row).as_ptr(), q: x.tile(row), cols, blocks }
     }
     /// Inputs to a row.
     #[inline(always)]

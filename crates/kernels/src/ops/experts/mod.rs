@@ -1,0 +1,152 @@
+//! Mixtures of experts: a row meets the few experts that it chose, and no other.
+//! Shazeer et al. 2017, arXiv:1701.06538.
+//!
+//! An expert's rows are brought together, so that its weights are read once for all of them and
+//! its tiles are as full as a batch's. A row's outputs are summed in the order of its experts'
+//! numbers, whatever other rows chose.
+mod scratch;
+
+pub use scratch::ExpertsScratch;
+
+use super::{Ctx, Glu};
+use crate::act::Act;
+use crate::layout::{Packed, Reads};
+use crate::mat::{Mat, Store};
+
+/// One projection of every expert.
+pub struct Stack {
+    weights: Vec<Packed>,
+    bias: Option<Vec<f32>>,
+}
+
+/// What experts compute: `down(act(gate(x))·up(x))`, or `down(act(gate(x)))` without `up`.
+pub struct Experts {
+    /// The function.
+    pub act: Glu,
+    /// What it is applied to, `[d_ff, d_model]` each.
+    pub gate: Stack,
+    /// What it multiplies, as large.
+    pub up: Option<Stack>,
+    /// Back to the stream, `[d_model, d_ff]` each.
+    pub down: Stack,
+}
+
+/// An expert that a row chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// Its number.
+    pub expert: u32,
+    /// What it counts.
+    pub weight: f32,
+}
+
+/// What all rows chose, each as many experts, none of them twice.
+#[derive(Clone, Copy)]
+pub struct Routes<'a> {
+    /// `[rows, top_k]`.
+    pub choices: &'a [Choice],
+    /// What weights multiply.
+    pub weighs: Weighs,
+}
+
+/// What the weight of a choice multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighs {
+    /// What the expert reads.
+    Input,
+    /// What it gives.
+    Output,
+}
+
+/// `out (+)= Σ weight · expert(x)` over each row's choices, or `Σ expert(weight · x)`, one fused
+/// multiply-add an expert in the order of their numbers. `x`'s f32 rows are read; `out` takes its
+/// row count, or has it where it is added to.
+///
+/// # Panics
+/// If shapes disagree, a choice is of no expert or made twice, or the scratch is too small.
+pub fn experts(
+    ctx: &Ctx,
+    how: &Experts,
+    x: &mut Act,
+    routes: &Routes<'_>,
+    scratch: &mut ExpertsScratch,
+    out: &mut Mat,
+    store: Store,
+) {
+    how.check(x, out);
+    match store {
+        Store::Set => out.resize(x.rows()),
+        Store::Add => assert_eq!(out.rows(), x.rows(), "the rows to add to"),
+    }
+    scratch.sort(how.gate.weights.len(), x.rows(), routes.choices);
+    // One row is read where it lies.
+    let alone = x.rows() == 1 && routes.weighs == Weighs::Output;
+    if alone && how.reads(Reads::Q8) {
+        x.quantise(ctx);
+    }
+    let mut next = 0;
+    while let Some(slots) = scratch.take(&mut next) {
+        if !alone {
+            scratch.gather(ctx, how, x, routes.weighs, slots.clone());
+        }
+        scratch.units(ctx, how, alone.then_some(&*x), slots.clone());
+        scratch.downs(ctx, how, slots.clone());
+        scratch.sum(ctx, routes.weighs, slots, out, store);
+    }
+}
+
+impl Stack {
+    /// Of matrices of one shape and layout, and all their biases one after another.
+    ///
+    /// # Panics
+    /// If they are not that.
+    pub fn new(weights: Vec<Packed>, bias: Option<Vec<f32>>) -> Stack {
+        let of = |w: &Packed| (w.layout(), w.rows(), w.cols());
+        assert!(weights.windows(2).all(|w| of(&w[0]) == of(&w[1])), "experts differ in shape");
+        let rows: usize = weights.iter().map(Packed::rows).sum();
+        assert!(bias.as_ref().is_none_or(|b| b.len() == rows), "the biases are not {rows}");
+        Stack { weights, bias }
+    }
+    /// By expert.
+    pub fn weights(&self) -> &[Packed] {
+        &self.weights
+    }
+    /// `[experts, n]`.
+    pub fn bias(&self) -> Option<&[f32]> {
+        self.bias.as_deref()
+    }
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let weights: usize = self.weights.iter().map(|w| w.bytes().len()).sum();
+        weights + self.bias.as_ref().map_or(0, |b| size_of_val(&b[..]))
+    }
+    fn expert(&self, e: usize) -> (&Packed, Option<&[f32]>) {
+        let weights = &self.weights[e];
+        let bias = self.bias.as_ref();
+        (weights, bias.map(|b| &b[e * weights.rows()..(e + 1) * weights.rows()]))
+    }
+    /// Number of experts, outputs and inputs.
+    fn shape(&self) -> [usize; 3] {
+        [self.weights.len(), self.weights[0].rows(), self.weights[0].cols()]
+    }
+    fn reads(&self) -> Reads {
+        self.weights[0].layout().reads()
+    }
+}
+
+impl Experts {
+    /// All projections.
+    pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
+        [Some(&self.gate), self.up.as_ref(), Some(&self.down)].into_iter().flatten()
+    }
+    /// Whether the first projections read this form.
+    fn reads(&self, form: Reads) -> bool {
+        [Some(&self.gate), self.up.as_ref()].into_iter().flatten().any(|s| s.reads() == form)
+    }
+    fn check(&self, x: &Act, out: &Mat) {
+        let [count, d_ff, d] = self.gate.shape();
+        let fits = self.down.shape() == [count, out.cols(), d_ff] && x.cols() == d;
+        let same = self.up.as_ref().is_none_or(|up| up.shape() == [count, d_ff, d]);
+        assert!(fits && same, "the experts' shapes disagree");
+    }
+}
