@@ -36,8 +36,8 @@ pub struct AttendRow {
     pub pos: usize,
 }
 
-/// Rows that go through a page together.
-const BLOCK: usize = 16;
+/// Rows that go through a page together: with any number of heads, whole tiles of lines.
+const BLOCK: usize = 24;
 
 /// Partial results between phases, sized once.
 pub struct AttentionScratch {

@@ -1,0 +1,268 @@
+//! One page of attention, and the join of two pages' shares.
+//!
+//! Scores are `scale · Σ_d q[d]·k[d]` by fused multiply-adds in order of `d`, and values
+//! `Σ_pos p[pos]·v[pos]` in order of position. Many queries go through a page together, so that
+//! an element is loaded and widened once for all of them; each one's arithmetic is as if alone.
+mod product;
+
+use super::act::capped;
+use super::element::{Half, Single};
+use super::lanes;
+use super::math;
+use crate::isa::Isa;
+use crate::kv::{KvKind, MergeTask, PAGE, PageTask};
+use product::{Matrix, Product};
+
+/// Queries that go through a page together.
+const BATCH: usize = 24;
+/// Whole vectors of one number to a query.
+const EACH: usize = BATCH.next_multiple_of(16);
+/// As many numbers to a query as a page has positions.
+type Lines = [[f32; PAGE]; BATCH];
+
+/// A query on a page.
+#[derive(Clone, Copy)]
+struct Query {
+    at: *const f32,
+    /// First and one past the last position that it sees.
+    seen: (usize, usize),
+    /// The number of its share.
+    share: usize,
+    /// Whether that joins the share of the pages before.
+    joins: bool,
+}
+
+#[inline(always)]
+pub(crate) unsafe fn page<S: Isa>(t: &PageTask<'_>) {
+    let none = Query { at: t.q.as_ptr(), seen: (0, 0), share: 0, joins: false };
+    let (mut queries, mut count) = ([none; BATCH], 0);
+    for row in 0..t.rows {
+        let (seen, joins) = (t.sight.visible(row), t.merge && !t.sight.first(row));
+        for head in 0..t.group {
+            if seen.0 < seen.1 {
+                let at = t.q[(row * t.heads + head) * t.head_dim..].as_ptr();
+                queries[count] = Query { at, seen, share: row * t.out.heads + head, joins };
+                count += 1;
+            }
+            let last = row + 1 == t.rows && head + 1 == t.group;
+            if count == BATCH || last && count > 0 {
+                // SAFETY: the caller's promise: the CPU has the set, pointers and shapes agree.
+                unsafe { attend::<S>(t, &queries[..count]) };
+                count = 0;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn merge<S: Isa>(t: MergeTask<'_>) {
+    let (mut stats, mut page) = (Stats::ZERO, Stats::ZERO);
+    (stats.max[0], stats.sum[0]) = (t.stats[0], t.stats[1]);
+    (page.max[0], page.sum[0]) = (t.page_stats[0], t.page_stats[1]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let join = stats.join::<S>(&page, 1);
+        (t.stats[0], t.stats[1]) = (stats.max[0], stats.sum[0]);
+        put::<S>(t.values, t.page_values, Some(join.of(0)));
+    }
+}
+
+/// The shares of some queries, counted through the group and then through the rows.
+#[inline(always)]
+unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
+    let (first, last) = (queries[0].seen, queries[queries.len() - 1].seen);
+    let stride = t.head_dim.next_multiple_of(16);
+    let chunks = t.head_dim.div_ceil(PAGE);
+    // SAFETY: the caller's promise; what is uninitialised is not read.
+    unsafe {
+        let mut scratch = std::mem::MaybeUninit::<[Lines; 2]>::uninit();
+        let weights = scratch.as_mut_ptr().cast::<f32>();
+        // Channels of the queries, and later of the values.
+        let part = weights.add(BATCH * PAGE);
+        let (mut factors, mut join) = ([(0, 0); BATCH], Join::NONE);
+        // A loop, so that there is one copy of the product: some channels of the keys at a time,
+        // and then of the values.
+        for chunk in 0..2 * chunks {
+            let (keys, channel) = (chunk < chunks, chunk % chunks * PAGE);
+            let channels = PAGE.min(t.head_dim - channel);
+            let bytes = channel * t.kind.bytes();
+            let product = if keys {
+                for (i, query) in queries.iter().enumerate() {
+                    let q = std::slice::from_raw_parts(query.at.add(channel), channels);
+                    put::<S>(line(part, i, channels), q, None);
+                    factors[i] = (0, channels);
+                }
+                let (data, next) = (t.keys.add(bytes * PAGE), t.values.add(bytes * PAGE));
+                let m = Matrix { data, stride: PAGE, next };
+                let cols = first.0 / 16 * 16..last.1;
+                Product { x: part, m, cols, out: weights, fresh: channel == 0 }
+            } else {
+                if channel == 0 {
+                    join = weigh::<S>(t, queries, weights);
+                    factors.iter_mut().zip(queries).for_each(|(k, query)| *k = query.seen);
+                }
+                let fresh = first.0 == last.0;
+                if !fresh {
+                    part.write_bytes(0, BATCH * PAGE);
+                }
+                let next = t.next.wrapping_add(bytes * PAGE);
+                let m = Matrix { data: t.values.add(bytes), stride, next };
+                Product { x: weights, m, cols: 0..channels, out: part, fresh }
+            };
+            match t.kind {
+                KvKind::F16 => product.run::<S, Half>(&factors[..queries.len()]),
+                KvKind::F32 => product.run::<S, Single>(&factors[..queries.len()]),
+            }
+            for (i, query) in queries.iter().enumerate().filter(|_| !keys) {
+                let to = t.out.values.add(query.share * t.head_dim + channel);
+                let to = std::slice::from_raw_parts_mut(to, channels);
+                put::<S>(to, line(part, i, channels), query.joins.then_some(join.of(i)));
+            }
+        }
+    }
+}
+
+/// The first `len` numbers of query `i`'s line.
+#[inline(always)]
+unsafe fn line<'a>(lines: *mut f32, i: usize, len: usize) -> &'a mut [f32] {
+    // SAFETY: the caller's promise: the lines are there and nobody else's, and `len` at most PAGE.
+    unsafe { std::slice::from_raw_parts_mut(lines.add(i * PAGE), len) }
+}
+
+/// Turns products of queries and keys to weights of positions, and joins their maxima and sums to
+/// the earlier pages'.
+#[inline(always)]
+unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) -> Join {
+    let (mut stats, mut page) = (Stats::ZERO, Stats::ZERO);
+    // SAFETY: the caller's promise.
+    unsafe {
+        // All maxima and then all exponentials, so that one line's wait is hidden by the others.
+        for (i, query) in queries.iter().enumerate() {
+            page.max[i] = score::<S>(t, query.seen, line(weights, i, PAGE));
+        }
+        for (i, query) in queries.iter().enumerate() {
+            let x = line(weights, i, PAGE);
+            for at in (0..PAGE).step_by(S::LANES) {
+                let x = x.as_mut_ptr().add(at);
+                S::store(x, math::exp::<S>(S::sub(S::load(x), S::splat(page.max[i]))));
+            }
+            page.sum[i] = lanes::sum::<S>(x);
+            if query.joins {
+                let earlier = t.out.stats.add(2 * query.share);
+                (stats.max[i], stats.sum[i]) = (*earlier, *earlier.add(1));
+            }
+        }
+        let join = stats.join::<S>(&page, queries.len());
+        for (i, query) in queries.iter().enumerate() {
+            let of = if query.joins { &stats } else { &page };
+            let out = t.out.stats.add(2 * query.share);
+            (*out, *out.add(1)) = (of.max[i], of.sum[i]);
+        }
+        join
+    }
+}
+
+/// Turns a page's products to scores, minus infinity where they are not seen; returns the maximum.
+#[inline(always)]
+unsafe fn score<S: Isa>(t: &PageTask<'_>, seen: (usize, usize), x: &mut [f32]) -> f32 {
+    // SAFETY: the caller's promise; a page is whole vectors.
+    unsafe {
+        let mut largest = S::splat(f32::NEG_INFINITY);
+        for at in (0..PAGE).step_by(S::LANES) {
+            let x = x.as_mut_ptr().add(at);
+            let mut score = S::mul(S::load(x), S::splat(t.scale));
+            if let Some(cap) = t.softcap {
+                score = capped::<S>(score, S::splat(cap));
+            }
+            S::store(x, score);
+            largest = S::max(largest, score);
+        }
+        if seen != (0, PAGE) {
+            x[..seen.0].fill(f32::NEG_INFINITY);
+            x[seen.1..].fill(f32::NEG_INFINITY);
+            largest = S::splat(f32::NEG_INFINITY);
+            for at in (0..PAGE).step_by(S::LANES) {
+                largest = S::max(largest, S::load(x.as_ptr().add(at)));
+            }
+        }
+        S::largest(largest)
+    }
+}
+
+/// Maxima and sums of exponentials.
+struct Stats {
+    max: [f32; EACH],
+    sum: [f32; EACH],
+}
+
+/// What the values so far and the page's are multiplied by.
+struct Join {
+    earlier: [f32; EACH],
+    page: [f32; EACH],
+}
+
+impl Join {
+    const NONE: Join = Join { earlier: [0.0; EACH], page: [0.0; EACH] };
+
+    #[inline(always)]
+    fn of(&self, i: usize) -> (f32, f32) {
+        (self.earlier[i], self.page[i])
+    }
+}
+
+impl Stats {
+    const ZERO: Stats = Stats { max: [0.0; EACH], sum: [0.0; EACH] };
+
+    /// Joins the first `count` of a page.
+    #[inline(always)]
+    unsafe fn join<S: Isa>(&mut self, page: &Stats, count: usize) -> Join {
+        let mut join = Join::NONE;
+        for at in (0..count).step_by(S::LANES) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let load = lanes::load::<S>;
+                let (earlier, later) = (load(&self.max, at, 0.0), load(&page.max, at, 0.0));
+                let max = S::max(earlier, later);
+                let a = math::exp::<S>(S::sub(earlier, max));
+                let b = math::exp::<S>(S::sub(later, max));
+                let sum = S::mul(load(&self.sum, at, 0.0), a);
+                let sum = S::fma(load(&page.sum, at, 0.0), b, sum);
+                lanes::store::<S>(&mut self.max, at, max);
+                lanes::store::<S>(&mut self.sum, at, sum);
+                lanes::store::<S>(&mut join.earlier, at, a);
+                lanes::store::<S>(&mut join.page, at, b);
+            }
+        }
+        join
+    }
+}
+
+/// Joins a page's values to the earlier ones, or replaces these.
+#[inline(always)]
+unsafe fn put<S: Isa>(out: &mut [f32], page: &[f32], join: Option<(f32, f32)>) {
+    let whole = out.len() / S::LANES * S::LANES;
+    // SAFETY: the caller's promise; `page` is as long as `out`.
+    unsafe {
+        for at in (0..whole).step_by(S::LANES) {
+            let (to, page) = (out.as_mut_ptr().add(at), S::load(page.as_ptr().add(at)));
+            S::store(to, joined::<S>(page, join, S::load(to)));
+        }
+        if whole < out.len() {
+            let page = lanes::load::<S>(page, whole, 0.0);
+            let earlier = lanes::load::<S>(out, whole, 0.0);
+            lanes::store::<S>(out, whole, joined::<S>(page, join, earlier));
+        }
+    }
+}
+
+/// A vector of values joined to the `earlier` pages', or itself where it replaces these.
+#[inline(always)]
+unsafe fn joined<S: Isa>(page: S::F, join: Option<(f32, f32)>, earlier: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match join {
+            None => page,
+            Some((a, b)) => S::fma(page, S::splat(b), S::mul(earlier, S::splat(a))),
+        }
+    }
+}
