@@ -33,6 +33,10 @@ macro_rules! ymm {
             _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
         }
         #[inline(always)]
+        unsafe fn words(b: __m256i) -> __m256i {
+            b
+        }
+        #[inline(always)]
         unsafe fn load_bf16(p: *const u16) -> __m256 {
             let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))

@@ -36,6 +36,10 @@ unsafe impl Isa for Avx512 {
         _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
     }
     #[inline(always)]
+    unsafe fn words(b: __m512i) -> __m512i {
+        b
+    }
+    #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> __m512 {
         let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
         _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))

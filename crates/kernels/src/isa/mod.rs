@@ -120,6 +120,8 @@ pub(crate) unsafe trait Isa: Copy {
     /// Narrows to `LANES` signed bytes; the values must fit.
     unsafe fn store_i8(p: *mut i8, v: Self::I);
 
+    /// The 32-bit lanes.
+    unsafe fn words(b: Self::B) -> Self::I;
     /// Loads `4·LANES` bytes.
     unsafe fn load_b(p: *const u8) -> Self::B;
     unsafe fn splat_b(x: u8) -> Self::B;
@@ -190,6 +192,7 @@ macro_rules! tier {
                 matmul::f16 as matmul_f16(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::bf16 as matmul_bf16(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8 as matmul_w8(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w8x as matmul_w8x(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8f as matmul_w8f(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4 as matmul_w4(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4m as matmul_w4m(t: &MatmulTask<'_>, p: Range<usize>);
@@ -216,9 +219,9 @@ macro_rules! tier {
             tile: <$isa as $crate::isa::Isa>::TILE,
             matmul: [
                 leaf::matmul_f32, leaf::matmul_f16, leaf::matmul_bf16, leaf::matmul_w8,
-                leaf::matmul_w8f, leaf::matmul_w4, leaf::matmul_w4m, leaf::matmul_w5,
-                leaf::matmul_w5m, leaf::matmul_w2k, leaf::matmul_w4k, leaf::matmul_w5k,
-                leaf::matmul_w6k,
+                leaf::matmul_w8x, leaf::matmul_w8f, leaf::matmul_w4, leaf::matmul_w4m,
+                leaf::matmul_w5, leaf::matmul_w5m, leaf::matmul_w2k, leaf::matmul_w4k,
+                leaf::matmul_w5k, leaf::matmul_w6k,
             ],
             quantise: leaf::quantise,
             norm: leaf::norm,

@@ -40,6 +40,10 @@ unsafe impl Isa for Neon {
         v
     }
     #[inline(always)]
+    unsafe fn words(b: uint8x16_t) -> int32x4_t {
+        vreinterpretq_s32_u8(b)
+    }
+    #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> float32x4_t {
         vreinterpretq_f32_u32(vshlq_n_u32::<16>(vmovl_u16(vld1_u16(p))))
     }

@@ -71,6 +71,10 @@ unsafe impl Isa for Scalar {
         each(read(p), |b| f16::from_bits(b).to_f32())
     }
     #[inline(always)]
+    unsafe fn words(b: [[u8; 4]; N]) -> [i32; N] {
+        b.map(i32::from_le_bytes)
+    }
+    #[inline(always)]
     unsafe fn load_bf16(p: *const u16) -> Self::F {
         each(read(p), |b| bf16::from_bits(b).to_f32())
     }

@@ -32,6 +32,8 @@ pub enum Layout {
     Bf16,
     /// `d·(q - 128)`: 8 bits, an f16 scale per 32 (Q8_0).
     W8,
+    /// As `W8`; f32 activations.
+    W8X,
     /// As `W8` with an f32 scale per 32: what holds IQ4_NL, IQ4_XS and MXFP4 without loss.
     W8F,
     /// `d·(q - 8)`: 4 bits, an f16 scale per 32 (Q4_0).
@@ -63,13 +65,14 @@ pub enum Reads {
 
 impl Layout {
     /// Number of layouts.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
     /// Every layout, in the order of its number.
     pub const ALL: [Layout; Layout::COUNT] = [
         Layout::F32,
         Layout::F16,
         Layout::Bf16,
         Layout::W8,
+        Layout::W8X,
         Layout::W8F,
         Layout::W4,
         Layout::W4M,
@@ -83,16 +86,20 @@ impl Layout {
     /// What it multiplies with.
     pub fn reads(self) -> Reads {
         match self {
-            Layout::F32 | Layout::F16 | Layout::Bf16 => Reads::F32,
+            Layout::F32 | Layout::F16 | Layout::Bf16 | Layout::W8X => Reads::F32,
             _ => Reads::Q8,
         }
+    }
+    /// Whether it holds elements as they are, without scales.
+    const fn floats(self) -> bool {
+        matches!(self, Layout::F32 | Layout::F16 | Layout::Bf16)
     }
     /// Bits to an element's code, scales not counted.
     pub(crate) const fn bits(self) -> usize {
         match self {
             Layout::F32 => 32,
             Layout::F16 | Layout::Bf16 => 16,
-            Layout::W8 | Layout::W8F => 8,
+            Layout::W8 | Layout::W8X | Layout::W8F => 8,
             Layout::W6K => 6,
             Layout::W5 | Layout::W5M | Layout::W5K => 5,
             Layout::W4 | Layout::W4M | Layout::W4K => 4,
@@ -103,7 +110,7 @@ impl Layout {
     pub(crate) const fn head(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 0,
-            Layout::W8 | Layout::W4 | Layout::W5 => 32,
+            Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => 32,
             Layout::W8F | Layout::W4M | Layout::W5M => 64,
             Layout::W4K | Layout::W5K => 256,
             Layout::W2K => 320,
@@ -127,7 +134,7 @@ impl Layout {
     /// What a code is biased by.
     pub(crate) const fn offset(self) -> i32 {
         match self {
-            Layout::W8 | Layout::W8F => 128,
+            Layout::W8 | Layout::W8X | Layout::W8F => 128,
             Layout::W4 => 8,
             Layout::W5 => 16,
             Layout::W6K => 32,
@@ -146,8 +153,8 @@ impl Layout {
     pub const fn block(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
-            Layout::W8 | Layout::W8F | Layout::W4 | Layout::W4M | Layout::W5 | Layout::W5M => 32,
             Layout::W2K | Layout::W4K | Layout::W5K | Layout::W6K => 256,
+            _ => 32,
         }
     }
 }
@@ -215,7 +222,7 @@ impl Packed {
         assert!(i < self.rows && out.len() == self.cols, "row {i} of {}", self.rows);
         let (layout, r) = (self.layout, i % PANEL);
         let panel = self.panel(i / PANEL);
-        if layout.reads() == Reads::F32 {
+        if layout.floats() {
             return float::get(layout, panel, r, out);
         }
         let vectors = 64 * layout.bits();
@@ -238,7 +245,7 @@ impl Packed {
 
 /// Bytes of a panel.
 fn panel_bytes(layout: Layout, cols: usize) -> usize {
-    if layout.reads() == Reads::F32 {
+    if layout.floats() {
         return padded(cols.saturating_mul(PANEL / 8 * layout.bits()));
     }
     let (blocks, n) = (cols / layout.block(), layout.together());

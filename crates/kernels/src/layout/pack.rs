@@ -1,6 +1,6 @@
 //! Packing: from rows' codes to panels, side by side on a team, in memory that is given back as
 //! the rows are done with.
-use super::{Layout, PANEL, Packed, Reads, codes, float, panel_bytes, scales};
+use super::{Layout, PANEL, Packed, codes, float, panel_bytes, scales};
 use crate::Team;
 use crate::mat::Lent;
 use crate::room::Room;
@@ -145,7 +145,7 @@ impl Codes {
     }
     /// Writes a panel.
     fn put(&self, layout: Layout, cols: usize, panel: &mut [u8]) {
-        if layout.reads() == Reads::F32 {
+        if layout.floats() {
             return float::put(layout, &self.0, &mut panel[..cols * PANEL / 8 * layout.bits()]);
         }
         let rows = self.0.each_ref().map(|row| row.q.as_chunks().0);

@@ -2,7 +2,7 @@
 //!
 //! | layout | head of a block |
 //! |---|---|
-//! | W8, W4, W5 | `d` f16 |
+//! | W8, W8X, W4, W5 | `d` f16 |
 //! | W8F | scale f32 |
 //! | W4M, W5M | `d` f16, `m` f16 |
 //! | W4K, W5K | `d` f16, `m` f16, 8 byte vectors `s_j \| (t_j >> 4) << 6`, 4 of the low nibbles of `t_2i` and `t_2i+1` |

@@ -19,7 +19,7 @@ impl Random {
 pub fn shape(layout: Layout) -> (u32, usize) {
     match layout {
         Layout::F32 | Layout::F16 | Layout::Bf16 => (0, 1),
-        Layout::W8 | Layout::W8F => (8, 32),
+        Layout::W8 | Layout::W8X | Layout::W8F => (8, 32),
         Layout::W4 | Layout::W4M => (4, 32),
         Layout::W5 | Layout::W5M => (5, 32),
         Layout::W2K => (2, 16),
@@ -69,6 +69,6 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
         out.t.extend((0..cols / sub).map(|_| step(steps)));
     }
     // W6K's and W8's highest magnitude is code 0.
-    let top = |q| if full && matches!(layout, Layout::W6K | Layout::W8) { 0 } else { q };
+    let top = |q| if full && matches!(layout, Layout::W6K | Layout::W8 | Layout::W8X) { 0 } else { q };
     out.q.extend((0..cols).map(|_| top(step(1 << bits))));
 }
