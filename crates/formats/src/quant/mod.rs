@@ -4,6 +4,7 @@
 //! floats. Both are exact: floats equal llama.cpp's bit for bit, and codes give the same floats.
 mod bits;
 mod codes;
+mod encode;
 mod float;
 mod fp4;
 mod grid;
@@ -16,6 +17,7 @@ mod legacy;
 mod ternary;
 
 pub use codes::{Codes, Packs};
+pub use encode::quantise;
 
 use crate::tensor::DType;
 
@@ -108,6 +110,11 @@ const fn coded(packs: Packs, read: fn(&[u8], &mut Codes)) -> Decode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("type {0} stores no weights")]
 pub struct NotWeights(pub &'static str);
+
+/// A type that we read and do not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("type {0} is read, not written")]
+pub struct NotWritten(pub &'static str);
 
 /// Whole blocks as f32.
 ///

@@ -69,6 +69,7 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
         out.t.extend((0..cols / sub).map(|_| step(steps)));
     }
     // W6K's and W8's highest magnitude is code 0.
-    let top = |q| if full && matches!(layout, Layout::W6K | Layout::W8 | Layout::W8X) { 0 } else { q };
+    let top =
+        |q| if full && matches!(layout, Layout::W6K | Layout::W8 | Layout::W8X) { 0 } else { q };
     out.q.extend((0..cols).map(|_| top(step(1 << bits))));
 }
