@@ -44,6 +44,16 @@ pub enum Quant {
     Native,
     /// Widened, with f32 activations: the reference
     F32,
+    /// bfloat16, with f32 activations
+    Bf16,
+    /// IEEE halves, with f32 activations
+    F16,
+    /// 8 bits and a scale per 32, with f32 activations
+    Int8,
+    /// 8 bits and a scale per 32, activations too
+    Int8int8,
+    /// 4 bits and a scale per 32, embeddings and head 8; activations 8
+    Int4,
 }
 
 impl Loading {
@@ -60,6 +70,11 @@ impl Loading {
             quant: match self.quant {
                 Quant::Native => backend::Quant::Native,
                 Quant::F32 => backend::Quant::F32,
+                Quant::Bf16 => backend::Quant::Bf16,
+                Quant::F16 => backend::Quant::F16,
+                Quant::Int8 => backend::Quant::Int8,
+                Quant::Int8int8 => backend::Quant::Int8Int8,
+                Quant::Int4 => backend::Quant::Int4,
             },
             tier: env.tier.clone(),
             clock: env.clock,

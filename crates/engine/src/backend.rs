@@ -53,6 +53,16 @@ pub enum Quant {
     Native,
     /// Widened to f32, multiplied with f32 activations: the reference.
     F32,
+    /// bfloat16, f32 activations.
+    Bf16,
+    /// IEEE halves, f32 activations.
+    F16,
+    /// 8 bits and a scale per 32, f32 activations.
+    Int8,
+    /// 8 bits and a scale per 32, activations too.
+    Int8Int8,
+    /// 4 bits and a scale per 32, embeddings and head 8; activations 8.
+    Int4,
 }
 
 /// Why a model could not be loaded.
@@ -101,6 +111,25 @@ pub enum LoadError {
         name: String,
         /// Its type.
         source: rinfer_formats::quant::NotWeights,
+    },
+    /// A conversion of a tensor that is quantised.
+    #[error(
+        "tensor '{name}' is {found} already, and only 16- and 32-bit checkpoints are converted: take \
+         it as it is (native), or widened (f32)"
+    )]
+    Quantised {
+        /// Canonical name.
+        name: String,
+        /// Its type.
+        found: &'static str,
+    },
+    /// A conversion of numbers beyond a type's range.
+    #[error("tensor '{name}' has numbers beyond the range of {to}: convert to bf16")]
+    Range {
+        /// Canonical name.
+        name: String,
+        /// The type.
+        to: &'static str,
     },
     /// The backend declines the model.
     #[error("{0}")]

@@ -39,7 +39,7 @@ impl Memory {
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
     let bytes = |need: crate::weights::Need| match need.shape[..] {
         [rows, cols] => weights.get(&need.name).map_or(0, |tensor| {
-            Packed::size(pack::layout(tensor.dtype, cols, limits.quant), rows, cols)
+            Packed::size(pack::layout(&need.name, tensor.dtype, cols, limits.quant), rows, cols)
         }),
         _ => 4 * need.shape.iter().product::<usize>(),
     };

@@ -2,7 +2,7 @@
 use crate::backend::{Limits, LoadError, Quant};
 use crate::size;
 use crate::spec::ModelSpec;
-use rinfer_formats::quant::{Codes, Packs, codes, dequantise};
+use rinfer_formats::quant::{Codes, Packs, codes, dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
 use rinfer_kernels::layout::{RowCodes, Source};
 use rinfer_kernels::room::Room;
@@ -33,12 +33,15 @@ impl<'a> Packer<'a> {
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
         let tensor = self.get(name)?;
         let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);
-        let layout = layout(dtype, cols, self.quant);
+        let layout = layout(name, dtype, cols, self.quant);
         // Refused here rather than in a row, which can't.
         let none = dequantise(dtype, &[], &mut []);
         none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
-        let native = dtype.format().packs().is_some_and(|p| layout_of(p) == layout);
-        let matrix = Matrix { tensor, native, weights: self.weights };
+        let matrix = Matrix {
+            form: form(name, &tensor, layout, self.quant)?,
+            tensor,
+            weights: self.weights,
+        };
         Ok(Packed::pack(self.team, &self.room, layout, rows, cols, &matrix))
     }
     /// The vector called `name`.
@@ -54,20 +57,74 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// The layout that holds rows of `cols` elements of a type: its own where there is one, or f32.
-pub(crate) fn layout(dtype: DType, cols: usize, quant: Quant) -> Layout {
-    let own = dtype.format().packs().map(layout_of).filter(|l| cols.is_multiple_of(l.block()));
-    match (quant, own) {
-        (Quant::Native, Some(layout)) => layout,
-        _ => Layout::F32,
+/// The layout that holds rows of `cols` elements of a type: its own or what `quant` asks for, and f32
+/// where rows are no whole blocks of it.
+pub(crate) fn layout(name: &str, dtype: DType, cols: usize, quant: Quant) -> Layout {
+    let layout = match (quant, converted(name, quant)) {
+        (Quant::Native, _) => dtype.format().packs().map(layout_of),
+        (Quant::Int8, Some(_)) => Some(Layout::W8X),
+        (_, to) => to.and_then(|to| to.format().packs()).map(layout_of),
+    };
+    layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
+}
+
+/// The type that matrices are converted to. Embeddings and heads keep 8 bits: they are a small share
+/// of the products, and errors of theirs are not evened out by later layers.
+fn converted(name: &str, quant: Quant) -> Option<DType> {
+    let end = matches!(name, "token_embd.weight" | "output.weight");
+    match quant {
+        Quant::Native => None,
+        Quant::F32 => Some(DType::F32),
+        Quant::Bf16 => Some(DType::Bf16),
+        Quant::F16 => Some(DType::F16),
+        Quant::Int4 if !end => Some(DType::Q4_0),
+        Quant::Int8 | Quant::Int8Int8 | Quant::Int4 => Some(DType::Q8_0),
     }
+}
+
+/// What happens to a tensor's rows.
+enum Form {
+    /// Their codes are the layout's.
+    AsTheyAre,
+    /// They are widened.
+    Widened,
+    /// They are widened, and then written as this type, whose codes are the layout's.
+    Written(DType),
+}
+
+/// How rows of `tensor` come to be in `layout`.
+///
+/// # Errors
+/// A conversion of what was quantised before, or of numbers beyond the type's range.
+fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, quant: Quant) -> Result<Form, LoadError> {
+    let own = tensor.dtype.format().packs().map(layout_of);
+    let to = converted(name, quant).filter(|_| layout != Layout::F32);
+    if to.map_or(own == Some(layout), |to| to == tensor.dtype) {
+        return Ok(Form::AsTheyAre);
+    }
+    let Some(to) = to else { return Ok(Form::Widened) };
+    if !matches!(tensor.dtype, DType::F32 | DType::F16 | DType::Bf16) {
+        let (name, found) = (name.to_owned(), tensor.dtype.name());
+        return Err(LoadError::Quantised { name, found });
+    }
+    if to == DType::F16 && !fits_f16(tensor) {
+        return Err(LoadError::Range { name: name.to_owned(), to: to.name() });
+    }
+    Ok(Form::Written(to))
+}
+
+fn fits_f16(tensor: &Tensor<'_>) -> bool {
+    let stride = tensor.bytes.len() / tensor.rows().max(1);
+    let mut row = vec![0.0; tensor.cols()];
+    tensor.bytes.chunks(stride.max(1)).all(|bytes| {
+        dequantise(tensor.dtype, bytes, &mut row).is_ok() && row.iter().all(|x| x.abs() <= 65504.0)
+    })
 }
 
 /// A tensor as rows to be packed.
 struct Matrix<'a> {
     tensor: Tensor<'a>,
-    /// Whether its type has the layout's codes.
-    native: bool,
+    form: Form,
     weights: &'a dyn Weights,
 }
 
@@ -81,7 +138,17 @@ impl Matrix<'_> {
 impl Source for Matrix<'_> {
     fn row(&self, i: usize, out: &mut RowCodes) {
         let (dtype, cols, bytes) = (self.tensor.dtype, self.tensor.cols(), self.bytes(i..i + 1));
-        if self.native { decode(dtype, bytes, cols, out) } else { widen(dtype, bytes, cols, out) }
+        match self.form {
+            Form::AsTheyAre => decode(dtype, bytes, cols, out),
+            Form::Widened => widen(dtype, bytes, cols, out),
+            Form::Written(to) => {
+                widen(dtype, bytes, cols, out);
+                let mut written = Vec::new();
+                quantise(to, &out.f32, &mut written).expect("a type that is written");
+                out.f32.clear();
+                decode(to, &written, cols, out);
+            }
+        }
     }
     fn packed(&self, rows: Range<usize>) {
         self.weights.release(self.bytes(rows));

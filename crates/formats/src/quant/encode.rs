@@ -2,8 +2,11 @@
 use super::{DType, NotWritten};
 use half::{bf16, f16};
 
+/// Appends whole blocks.
+type Encode = fn(&[f32], &mut Vec<u8>);
+
 /// How a format is written, if it is.
-pub(super) fn encoder(dtype: DType) -> Option<fn(&[f32], &mut Vec<u8>)> {
+fn encoder(dtype: DType) -> Option<Encode> {
     Some(match dtype {
         DType::F32 => |x, out| x.iter().for_each(|x| out.extend(x.to_le_bytes())),
         DType::F16 => |x, out| x.iter().for_each(|x| out.extend(f16::from_f32(*x).to_le_bytes())),
