@@ -38,7 +38,7 @@ impl Memory {
 /// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
     let bytes = |need: crate::weights::Need| match need.shape[..] {
-        [rows, cols] => weights.get(&need.name).map_or(0, |tensor| {
+        [rows, cols] if need.packed => weights.get(&need.name).map_or(0, |tensor| {
             Packed::size(pack::layout(&need.name, tensor.dtype, cols, limits.quant), rows, cols)
         }),
         _ => 4 * need.shape.iter().product::<usize>(),
@@ -52,12 +52,12 @@ pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
         let page = Pool::page_bytes(kv_kind(limits.kv), a.kv_heads, a.head_dim);
         page * pages(a.reach, limits)
     };
-    spec.attentions().map(bytes).sum()
+    spec.writers().map(bytes).sum()
 }
 
 /// Bytes that one more position of a long sequence takes: keys and values of layers without a
 /// window.
 pub fn position(spec: &ModelSpec, kv: Kv) -> usize {
     let bytes = |a: &Attention| Pool::page_bytes(kv_kind(kv), a.kv_heads, a.head_dim) / PAGE;
-    spec.attentions().filter(|a| a.reach == Reach::All).map(bytes).sum()
+    spec.writers().filter(|a| a.reach == Reach::All).map(bytes).sum()
 }

@@ -32,7 +32,7 @@ fn check(golden: &Golden, rows: usize) {
 
     let sum = |of: &dyn Fn(&str) -> bool, rows: usize| {
         let matrices = needs(&checkpoint.spec).into_iter().filter(|need| of(&need.name));
-        let works = matrices.filter(|need| need.shape.len() == 2).map(|need| Work {
+        let works = matrices.filter(|need| need.packed && need.shape.len() == 2).map(|need| Work {
             f32: (rows * need.shape[0] * need.shape[1]) as u64,
             bytes: Packed::size(Layout::F32, need.shape[0], need.shape[1]) as u64,
             ..Work::default()

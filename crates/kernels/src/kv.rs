@@ -144,13 +144,24 @@ pub struct PageTask<'a> {
     pub merge: bool,
 }
 
+/// Which positions up to its own a row sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All.
+    All,
+    /// The last so many, counting its own.
+    Window(usize),
+    /// Those whose position divided by this is its own's.
+    Chunk(usize),
+}
+
 /// What consecutive rows see of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight {
     /// Position of the first row.
     pub pos: usize,
-    /// Positions visible to a row, counting its own.
-    pub window: Option<usize>,
+    /// What a row sees.
+    pub reach: Reach,
     /// The page's first position.
     pub page: usize,
 }
@@ -171,7 +182,12 @@ impl Sight {
     /// The first position that row `row` sees.
     #[inline(always)]
     pub fn since(&self, row: usize) -> usize {
-        self.window.map_or(0, |window| (self.pos + row + 1).saturating_sub(window))
+        let pos = self.pos + row;
+        match self.reach {
+            Reach::All => 0,
+            Reach::Window(n) => (pos + 1).saturating_sub(n),
+            Reach::Chunk(n) => pos / n * n,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attention: near a naive softmax in f64, and the same bits on every tier, at every thread
 //! count, for every cut of a prompt, and for a row alone or in a batch.
-use rinfer_kernels::kv::{KvKind, PAGE, Pool};
+use rinfer_kernels::kv::{KvKind, PAGE, Pool, Reach};
 use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Ctx, attention};
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 
@@ -22,7 +22,7 @@ impl Random {
 
 /// Sequences of given lengths, one after another, and what their attention is.
 struct Case {
-    shape: Attend,
+    shape: Attend<'static>,
     rows: Vec<AttendRow>,
     tables: Vec<Vec<u32>>,
     q: Mat,
@@ -30,12 +30,11 @@ struct Case {
     v: Mat,
 }
 
-fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> Attend {
-    let scale = 1.0 / (head_dim as f32).sqrt();
-    Attend { heads, kv_heads, head_dim, scale, window: None, softcap: None }
+fn shape(heads: usize, kv_heads: usize, head_dim: usize) -> Attend<'static> {
+    Attend::plain(heads, kv_heads, head_dim, 1.0 / (head_dim as f32).sqrt())
 }
 
-fn case(shape: Attend, lengths: &[usize]) -> Case {
+fn case(shape: Attend<'static>, lengths: &[usize]) -> Case {
     let mut random = Random(lengths.len() as u64);
     let (mut rows, mut tables, mut page) = (vec![], vec![], 0);
     for (table, &len) in lengths.iter().enumerate() {
@@ -112,12 +111,16 @@ impl Case {
 
     /// The definition, in f64.
     fn naive(&self, row: usize, head: usize) -> Vec<f64> {
-        let Attend { heads, kv_heads, head_dim, scale, window, softcap } = self.shape;
+        let Attend { heads, kv_heads, head_dim, scale, reach, softcap, sinks } = self.shape;
         let part = |m: &Mat, row: usize, head: usize| -> Vec<f64> {
             m.row(row)[head * head_dim..][..head_dim].iter().map(|&x| f64::from(x)).collect()
         };
         let AttendRow { table, pos } = self.rows[row];
-        let first = window.map_or(0, |w| (pos + 1).saturating_sub(w));
+        let first = match reach {
+            Reach::All => 0,
+            Reach::Window(n) => (pos + 1).saturating_sub(n),
+            Reach::Chunk(n) => pos - pos % n,
+        };
         let seen: Vec<usize> = (0..self.rows.len())
             .filter(|&i| self.rows[i].table == table && (first..=pos).contains(&self.rows[i].pos))
             .collect();
@@ -128,9 +131,10 @@ impl Case {
             softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
         };
         let scores: Vec<f64> = seen.iter().map(score).collect();
-        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sink = sinks.map_or(f64::NEG_INFINITY, |sinks| f64::from(sinks[head]));
+        let max = scores.iter().copied().fold(sink, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
-        let sum: f64 = weights.iter().sum();
+        let sum = (sink - max).exp() + weights.iter().sum::<f64>();
         let mut out = vec![0.0; head_dim];
         for (&i, weight) in seen.iter().zip(weights) {
             for (out, v) in out.iter_mut().zip(part(&self.v, i, head / group)) {
@@ -201,7 +205,22 @@ fn groups() {
 #[test]
 fn windows() {
     for window in [1, 2, 17, 63, 64, 65, 100, 1000] {
-        check(&case(Attend { window: Some(window), ..shape(6, 2, 24) }, &[200, 30]));
+        check(&case(Attend { reach: Reach::Window(window), ..shape(6, 2, 24) }, &[200, 30]));
+    }
+}
+
+#[test]
+fn chunks_of_positions() {
+    for chunk in [1, 2, 17, 63, 64, 65, 100, 1000] {
+        check(&case(Attend { reach: Reach::Chunk(chunk), ..shape(6, 2, 24) }, &[200, 30]));
+    }
+}
+
+#[test]
+fn sinks() {
+    let sinks = Some(&[0.5, -3.0, 40.0, 0.0, -100.0, 2.0][..]);
+    for reach in [Reach::All, Reach::Window(70), Reach::Chunk(50)] {
+        check(&case(Attend { reach, sinks, ..shape(6, 2, 24) }, &[200, 30]));
     }
 }
 

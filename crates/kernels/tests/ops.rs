@@ -168,7 +168,8 @@ fn what_is_no_number_is_not_hidden() {
     }
 }
 
-const GLUS: [Glu; 8] = [
+const GLUS: [Glu; 9] = [
+    Glu::Sigmoid,
     Glu::Silu,
     Glu::GeluTanh,
     Glu::Gelu,
@@ -200,6 +201,7 @@ fn gated_units() {
                         let x = f64::from(gate.row(i)[j]);
                         let mut up = f64::from(up.row(i)[j]);
                         let y = match act {
+                            Glu::Sigmoid => 1.0 / (1.0 + (-x).exp()),
                             Glu::Silu => x / (1.0 + (-x).exp()),
                             Glu::GeluTanh => {
                                 let u = (2.0 / std::f64::consts::PI).sqrt()
@@ -278,7 +280,8 @@ fn rotations() {
             for norm in norms {
                 let y = check(11, |ctx, rows| {
                     let (mut x, table) = (copy(&x, rows.clone()), copy(&table, rows));
-                    rotate(ctx, &Rotate { head_dim, norm, rope: Some((layout, &table)) }, &mut x);
+                    let rope = Some((layout, &table));
+                    rotate(ctx, &Rotate { head_dim, norm, rope, ..Rotate::default() }, &mut x);
                     bits(&x)
                 });
                 if norm.is_some() {
@@ -305,6 +308,99 @@ fn rotations() {
                 );
             }
         }
+    }
+}
+
+/// Bounds, norms of every kind on either side of the rotation, and factors of rows.
+#[test]
+fn preparations() {
+    let (heads, head_dim) = (3, 24);
+    let mut random = Random(7);
+    let (x, table) = (random.mat(11, heads * head_dim), random.mat(11, 8));
+    let (weight, bias) = (random.vec(heads * head_dim), random.vec(heads * head_dim));
+    let scales = random.vec(11);
+    let norm = |kind, len: usize| Norm {
+        kind,
+        eps: 1e-6,
+        weight: (len > 0).then(|| &weight[..len]),
+        bias: (len > head_dim).then(|| &bias[..len]),
+    };
+    let all = heads * head_dim;
+    let norms = [
+        None,
+        Some(HeadNorm::PerHead(norm(NormKind::Rms, 0))),
+        Some(HeadNorm::PerHead(norm(NormKind::Layer, head_dim))),
+        Some(HeadNorm::EachHead(norm(NormKind::Layer, all))),
+        Some(HeadNorm::Whole(norm(NormKind::Rms, all))),
+    ];
+    let cases = norms.iter().flat_map(|before| norms.iter().map(move |then| (*before, *then)));
+    for (norm, then) in cases {
+        for rope in [false, true] {
+            let y = check(11, |ctx, rows| {
+                let (mut x, table) = (copy(&x, rows.clone()), copy(&table, rows.clone()));
+                let rope = rope.then_some((RopeLayout::Pairs, &table));
+                let (clip, scales) = (Some(1.5), Some(&scales[rows]));
+                rotate(ctx, &Rotate { head_dim, clip, norm, rope, then, scales }, &mut x);
+                bits(&x)
+            });
+            if rope {
+                continue;
+            }
+            near(
+                &y,
+                |i, j| {
+                    let row = x.row(i).iter().map(|&x| f64::from(x).clamp(-1.5, 1.5)).collect();
+                    let row = normed(normed(row, norm, head_dim), then, head_dim);
+                    row[j] * f64::from(scales[i])
+                },
+                3e-6,
+            );
+        }
+    }
+}
+
+/// The definition, in f64.
+fn normed(row: Vec<f64>, norm: Option<HeadNorm<'_>>, head_dim: usize) -> Vec<f64> {
+    let (norm, width, each) = match norm {
+        None => return row,
+        Some(HeadNorm::PerHead(norm)) => (norm, head_dim, false),
+        Some(HeadNorm::EachHead(norm)) => (norm, head_dim, true),
+        Some(HeadNorm::Whole(norm)) => (norm, row.len(), false),
+    };
+    let part = |h: usize, part: &[f64]| -> Vec<f64> {
+        let count = width as f64;
+        let layer = f64::from(u8::from(norm.kind == NormKind::Layer));
+        let mean = layer * part.iter().sum::<f64>() / count;
+        let square = part.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        let by = 1.0 / (square + f64::from(norm.eps)).sqrt();
+        let of = |p: Option<&[f32]>, j: usize| {
+            p.map(|p| f64::from(p[if each { h * width + j } else { j }]))
+        };
+        let one = |(j, x): (usize, &f64)| {
+            (x - mean) * by * of(norm.weight, j).unwrap_or(1.0) + of(norm.bias, j).unwrap_or(0.0)
+        };
+        part.iter().enumerate().map(one).collect()
+    };
+    row.chunks(width).enumerate().flat_map(|(h, x)| part(h, x)).collect()
+}
+
+#[test]
+fn gated_heads() {
+    for (heads, head_dim) in [(1, 1), (4, 24), (5, 40), (96, 1), (3, 64), (40, 128)] {
+        let cols = heads * head_dim;
+        let mut random = Random(cols as u64);
+        let (x, gates) = (random.mat(11, cols), random.mat(11, heads));
+        let run = |ctx: &Ctx, rows: std::ops::Range<usize>, q8| {
+            let mut heads = Act::new(11, cols);
+            norm(ctx, None, &copy(&x, rows.clone()), &mut heads, false);
+            let mut out = Act::new(11, cols);
+            gate_heads(ctx, &copy(&gates, rows), &heads, &mut out, q8);
+            out
+        };
+        check(11, |ctx, rows| act_bits(&run(ctx, rows, true)));
+        let y = check(11, |ctx, rows| bits(run(ctx, rows, false).f32_mut()));
+        let gate = |i: usize, j| 1.0 / (1.0 + (-f64::from(gates.row(i)[j])).exp());
+        near(&y, |i, j| gate(i, j / head_dim) * f64::from(x.row(i)[j]), 1e-6);
     }
 }
 

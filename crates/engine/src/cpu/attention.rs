@@ -3,54 +3,59 @@ use super::angles::Angles;
 use super::executor::Pass;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
-use super::scratch::place;
+use super::scratch::{distinct, place};
 use crate::backend::LoadError;
 use crate::profile::Kind;
-use crate::spec::{Attention, ModelSpec, NormOver};
+use crate::spec::{Attention, ModelSpec, NormOver, OutGate, Reach};
+use crate::state;
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Attend, AttentionScratch, Ctx, HeadNorm, Rotate};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::ops::{self, Attend, AttendRow, AttentionScratch, HeadNorm, Rotate};
+use rinfer_kernels::{Act, Mat, kv};
 
 /// One attention, resolved.
 pub(crate) struct AttentionStep {
-    shape: Attend,
+    spec: Attention,
     q: Projection,
-    k: Projection,
-    v: Projection,
+    /// Keys and values; none where it reads another's.
+    kv: Option<[Projection; 2]>,
     o: Projection,
+    gate: Option<Projection>,
     q_norm: Option<NormWeights>,
     k_norm: Option<NormWeights>,
-    /// Whether the norms are over each head, or over all together.
-    per_head: bool,
-    rope: Option<usize>,
+    sinks: Option<Vec<f32>>,
     pool: usize,
     buffers: usize,
 }
 
 impl AttentionStep {
-    /// Layer `i`'s attention, whose keys and values lie in `pool`.
+    /// Layer `i`'s attention, the `nth` of all.
     pub fn new(
         spec: &ModelSpec,
         i: usize,
         a: &Attention,
-        pool: usize,
+        nth: usize,
         packer: &Packer<'_>,
     ) -> Result<AttentionStep, LoadError> {
         let project = |part, bias| Projection::new(&layer(i, part), bias, packer);
-        let norm = a.qk_norm.as_ref().map(|qk| &qk.norm);
+        let norm =
+            |part| NormWeights::new(a.qk_norm.as_ref().map(|qk| &qk.norm), &layer(i, part), packer);
+        let writes = a.kv_from.is_none();
         Ok(AttentionStep {
-            shape: attend(a),
             q: project("attn_q", a.qkv_bias)?,
-            k: project("attn_k", a.qkv_bias)?,
-            v: project("attn_v", a.qkv_bias)?,
+            kv: if writes {
+                Some([project("attn_k", a.qkv_bias)?, project("attn_v", a.qkv_bias)?])
+            } else {
+                None
+            },
             o: project("attn_output", a.out_bias)?,
-            q_norm: NormWeights::new(norm, &layer(i, "attn_q_norm"), packer)?,
-            k_norm: NormWeights::new(norm, &layer(i, "attn_k_norm"), packer)?,
-            per_head: a.qk_norm.is_none_or(|qk| qk.over == NormOver::Head),
-            rope: a.rope.map(|r| usize::from(r.0)),
-            pool,
-            buffers: place(&shapes(spec), &attend(a), same),
+            gate: a.out_gate.map(|_| project("attn_gate", false)).transpose()?,
+            q_norm: norm("attn_q_norm")?,
+            k_norm: if writes { norm("attn_k_norm")? } else { None },
+            sinks: a.sinks.then(|| packer.vector(&layer(i, "attn_sinks.weight"))).transpose()?,
+            pool: state::pool(spec, nth),
+            buffers: place(&shapes(spec), &a, same),
+            spec: a.clone(),
         })
     }
 
@@ -66,50 +71,101 @@ impl AttentionStep {
     ) {
         let ctx = pass.ctx;
         let b = &mut buffers[self.buffers];
-        let mut jobs = [
-            self.q.job(&mut b.q, Store::Set),
-            self.k.job(&mut b.k, Store::Set),
-            self.v.job(&mut b.v, Store::Set),
-        ];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        self.rotate(ctx, angles, self.q_norm.as_ref(), &mut b.q);
-        self.rotate(ctx, angles, self.k_norm.as_ref(), &mut b.k);
-        pass.clock.lap(Kind::Rotate);
+        if let Some([k, v]) = &self.kv {
+            let mut jobs = [
+                self.q.job(&mut b.q, Store::Set),
+                k.job(&mut b.k, Store::Set),
+                v.job(&mut b.v, Store::Set),
+            ];
+            pass.linear(Kind::Projections, x, &mut jobs);
+        } else {
+            pass.linear(Kind::Projections, x, &mut [self.q.job(&mut b.q, Store::Set)]);
+        }
+        self.prepare(pass, angles, b);
         let (group, pool) = pass.cache.layer(self.pool);
+        let q8 = self.o.reads_q8();
         ops::attention(
             ctx,
-            &self.shape,
+            &self.attend(),
             pass.rows,
             pass.groups[group].tables(),
             &b.q,
-            Some((&b.k, &b.v)),
+            self.kv.as_ref().map(|_| (&b.k, &b.v)),
             pool,
             &mut b.partial,
             &mut b.out,
-            self.o.reads_q8(),
+            q8 && self.gate.is_none(),
         );
         pass.clock.lap(Kind::Attention);
-        pass.linear(Kind::Projections, &mut b.out, &mut [self.o.job(out, store)]);
+        let mut heads = &mut b.out;
+        if let Some((gate, (gates, gated))) = self.gate.as_ref().zip(b.gated.as_mut()) {
+            pass.linear(Kind::Projections, x, &mut [gate.job(gates, Store::Set)]);
+            ops::gate_heads(ctx, gates, heads, gated, q8);
+            pass.clock.lap(Kind::Attention);
+            heads = gated;
+        }
+        pass.linear(Kind::Projections, heads, &mut [self.o.job(out, store)]);
     }
 
-    fn rotate(&self, ctx: &Ctx, angles: &[Angles], norm: Option<&NormWeights>, x: &mut Mat) {
-        let norm = norm.map(NormWeights::view);
-        let norm = norm.map(if self.per_head { HeadNorm::PerHead } else { HeadNorm::Whole });
-        let rope = self.rope.map(|r| angles[r].view());
-        if norm.is_some() || rope.is_some() {
-            ops::rotate(ctx, &Rotate { head_dim: self.shape.head_dim, norm, rope }, x);
+    /// What queries, keys and values go through before they meet.
+    fn prepare(&self, pass: &mut Pass<'_>, angles: &[Angles], b: &mut Buffers) {
+        let Attention { head_dim, clip, rope, v_norm, .. } = self.spec;
+        let plain = Rotate { head_dim, clip, ..Rotate::default() };
+        let rotated = Rotate { rope: rope.map(|r| angles[usize::from(r.0)].view()), ..plain };
+        let scales = self.temperatures(pass.rows, &mut b.scales);
+        let q = Rotate { scales, ..self.normed(rotated, self.q_norm.as_ref()) };
+        let k = self.normed(rotated, self.k_norm.as_ref());
+        let v_norm = v_norm.map(|eps| {
+            let kind = ops::NormKind::Rms;
+            HeadNorm::PerHead(ops::Norm { kind, eps, weight: None, bias: None })
+        });
+        let written = self.kv.is_some();
+        let all = [(q, &mut b.q, true), (k, &mut b.k, written)];
+        let all = all.into_iter().chain([(Rotate { norm: v_norm, ..plain }, &mut b.v, written)]);
+        for (how, x, there) in all {
+            if there && how.does_something() {
+                ops::rotate(pass.ctx, &how, x);
+            }
         }
+        pass.clock.lap(Kind::Rotate);
+    }
+
+    fn normed<'a>(&self, how: Rotate<'a>, norm: Option<&'a NormWeights>) -> Rotate<'a> {
+        let Some((qk, norm)) = self.spec.qk_norm.zip(norm) else { return how };
+        let norm = Some(match qk.over {
+            NormOver::Head => HeadNorm::PerHead(norm.view()),
+            NormOver::EachHead => HeadNorm::EachHead(norm.view()),
+            NormOver::Whole => HeadNorm::Whole(norm.view()),
+        });
+        if qk.after_rope { Rotate { then: norm, ..how } } else { Rotate { norm, ..how } }
+    }
+
+    /// What the rows' queries are multiplied by, if that depends on their positions.
+    fn temperatures<'a>(&self, rows: &[AttendRow], out: &'a mut Vec<f32>) -> Option<&'a [f32]> {
+        let t = self.spec.temperature?;
+        out.clear();
+        out.extend(rows.iter().map(|row| {
+            let steps = ((row.pos as f32 + t.offset) / t.period).floor();
+            1.0 + t.beta * libm::logf(1.0 + steps)
+        }));
+        Some(out)
+    }
+
+    fn attend(&self) -> Attend<'_> {
+        Attend { sinks: self.sinks.as_deref(), ..attend(&self.spec) }
     }
 
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
-        [&self.q, &self.k, &self.v].iter().any(|p| p.reads_q8())
+        let kv = self.kv.iter().flatten();
+        kv.chain([&self.q]).chain(&self.gate).any(Projection::reads_q8)
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
         let norms = [&self.q_norm, &self.k_norm].into_iter().flatten().map(NormWeights::bytes);
-        let projections = [&self.q, &self.k, &self.v, &self.o].map(Projection::bytes);
-        norms.chain(projections).sum()
+        let projections = self.kv.iter().flatten().chain([&self.q, &self.o]).chain(&self.gate);
+        let sinks = self.sinks.as_ref().map_or(0, |sinks| 4 * sinks.len());
+        sinks + norms.chain(projections.map(Projection::bytes)).sum::<usize>()
     }
 }
 
@@ -118,46 +174,55 @@ pub(crate) struct Buffers {
     q: Mat,
     k: Mat,
     v: Mat,
+    /// By row.
+    scales: Vec<f32>,
     partial: AttentionScratch,
     out: Act,
+    /// Gates and what passes them.
+    gated: Option<(Mat, Act)>,
 }
 
 impl Buffers {
     /// For batches of up to `rows` rows over up to `context` positions.
-    pub fn new(shape: &Attend, rows: usize, context: usize, threads: usize) -> Buffers {
-        let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+    pub fn new(a: &Attention, rows: usize, context: usize, threads: usize) -> Buffers {
+        let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+        let gates = |gate| if gate == OutGate::PerHead { a.heads } else { q };
+        let scales = if a.temperature.is_some() { rows } else { 0 };
         Buffers {
             q: Mat::new(rows, q),
             k: Mat::new(rows, kv),
             v: Mat::new(rows, kv),
-            partial: AttentionScratch::new(shape, rows, context, threads),
+            scales: Vec::with_capacity(scales),
+            partial: AttentionScratch::new(&attend(a), rows, context, threads),
             out: Act::new(rows, q),
+            gated: a.out_gate.map(|gate| (Mat::new(rows, gates(gate)), Act::new(rows, q))),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let mats = [&self.q, &self.k, &self.v].map(Mat::bytes).iter().sum::<usize>();
-        mats + self.partial.bytes() + self.out.bytes()
+        let gated = self.gated.as_ref().map_or(0, |(gates, out)| gates.bytes() + out.bytes());
+        mats + 4 * self.scales.capacity() + self.partial.bytes() + self.out.bytes() + gated
     }
 }
 
-/// The distinct shapes of a model's attentions.
-pub(crate) fn shapes(spec: &ModelSpec) -> Vec<Attend> {
-    super::scratch::distinct(spec.attentions().map(attend), same)
+/// One of each shape of a model's attentions.
+pub(crate) fn shapes(spec: &ModelSpec) -> Vec<&Attention> {
+    distinct(spec.attentions(), same)
 }
 
-fn same(a: &Attend, b: &Attend) -> bool {
-    let of = |x: &Attend| (x.heads, x.kv_heads, x.head_dim);
+/// Whether what two write on the way is of one shape.
+fn same(a: &&Attention, b: &&Attention) -> bool {
+    let of = |x: &Attention| (x.heads, x.kv_heads, x.head_dim, x.out_gate, x.temperature.is_some());
     of(a) == of(b)
 }
 
-fn attend(a: &Attention) -> Attend {
-    Attend {
-        heads: a.heads,
-        kv_heads: a.kv_heads,
-        head_dim: a.head_dim,
-        scale: a.scale,
-        window: a.reach.most(),
-        softcap: a.softcap,
-    }
+fn attend(a: &Attention) -> Attend<'_> {
+    let reach = match a.reach {
+        Reach::All => kv::Reach::All,
+        Reach::Window(n) => kv::Reach::Window(n),
+        Reach::Chunk(n) => kv::Reach::Chunk(n),
+    };
+    let plain = Attend::plain(a.heads, a.kv_heads, a.head_dim, a.scale);
+    Attend { reach, softcap: a.softcap, ..plain }
 }

@@ -16,9 +16,7 @@ pub(crate) mod scratch;
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{
-    Act, Attention, Branch, Head, Mlp, ModelSpec, NormOver, Op, Reach, Scaling, Skip, Then,
-};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Op, Scaling, Skip, Then};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -68,6 +66,7 @@ impl Backend for Cpu {
             refuse(!r.sections.is_empty(), "M-RoPE sections")
         });
         let branches = spec.layers.iter().flatten().map(check_branch);
+        let shared = spec.attentions().enumerate().map(|(i, a)| check_shared(spec, i, a));
         let ops = spec.ops().map(|op| match op {
             Op::Attention(a) => check_attention(a),
             Op::Mlp(m) => check_mlp(m),
@@ -80,7 +79,7 @@ impl Backend for Cpu {
             Op::ShortConv(_) => refuse(true, "short convolutions"),
             Op::Moe(_) => refuse(true, "mixtures of experts"),
         });
-        ends().and_then(|()| ropes.chain(branches).chain(ops).collect())
+        ends().and_then(|()| ropes.chain(branches).chain(ops).chain(shared).collect())
     }
 
     fn load(
@@ -107,18 +106,16 @@ fn refuse(has: bool, what: &str) -> Result<(), String> {
 
 fn check_attention(a: &Attention) -> Result<(), String> {
     refuse(!a.causal, "attention that is not causal")?;
-    refuse(a.out_gate.is_some(), "gated attention outputs")?;
-    refuse(a.sinks, "attention sinks")?;
-    refuse(a.kv_from.is_some(), "shared keys and values")?;
-    refuse(matches!(a.reach, Reach::Chunk(_)), "chunked attention")?;
-    refuse(a.v_norm.is_some(), "norms of values")?;
-    refuse(a.clip.is_some(), "clipped queries, keys and values")?;
-    refuse(a.alibi.is_some(), "ALiBi")?;
-    refuse(a.temperature.is_some(), "queries scaled by position")?;
-    let Some(qk) = a.qk_norm else { return Ok(()) };
-    refuse(!qk.norm.weight, "weightless norms")?;
-    refuse(qk.after_rope, "norms of queries and keys after their rotation")?;
-    refuse(qk.over == NormOver::EachHead, "norms of queries and keys with weights for each head")
+    refuse(a.alibi.is_some(), "ALiBi")
+}
+
+/// An attention that reads another's keys and values reads what is there.
+fn check_shared(spec: &ModelSpec, i: usize, a: &Attention) -> Result<(), String> {
+    let Some(from) = a.kv_from else { return Ok(()) };
+    let of = |x: &Attention| (x.kv_heads, x.head_dim, x.reach);
+    let writer = spec.attentions().take(i).nth(from).filter(|w| w.kv_from.is_none());
+    let fits = writer.is_some_and(|writer| of(writer) == of(a));
+    refuse(!fits, "keys and values shared with an attention of another shape")
 }
 
 fn check_mlp(m: &Mlp) -> Result<(), String> {
@@ -134,8 +131,7 @@ fn check_branch(b: &Branch) -> Result<(), String> {
     refuse(b.parts.iter().any(own), "norms of single parts of a branch")?;
     refuse(b.parts.iter().any(|part| part.scale != 1.0), "scaled parts of a branch")?;
     refuse(b.skip != Skip::Stream, "residuals of a branch's input")?;
-    refuse(b.then != Then::Nothing, "scaled streams")?;
-    refuse(b.pre.iter().chain(&b.post).any(|norm| !norm.weight), "weightless norms")
+    refuse(b.then != Then::Nothing, "scaled streams")
 }
 
 #[cfg(test)]
@@ -172,13 +168,8 @@ mod tests {
     fn what_it_can_not_run_is_named() {
         check(|_| {}, "");
         check(|s| attention(s).causal = false, "attention that is not causal");
-        check(|s| attention(s).sinks = true, "attention sinks");
-        check(|s| attention(s).out_gate = Some(OutGate::PerHead), "gated attention outputs");
-        check(|s| attention(s).kv_from = Some(0), "shared keys and values");
-        let over = NormOver::Head;
-        let l2 = Norm { weight: false, ..Norm::rms(1e-6) };
-        let l2 = Some(QkNorm { norm: l2, over, after_rope: false });
-        check(|s| attention(s).qk_norm = l2, "weightless norms");
+        let shared = "keys and values shared with an attention of another shape";
+        check(|s| attention(s).kv_from = Some(0), shared);
         let positions = Some(Positions { rows: 9, offset: 0 });
         check(|s| s.embed.positions = positions, "learned positions");
         check(|s| s.embed.per_layer = 8, "per-layer embeddings");

@@ -44,14 +44,14 @@ pub(crate) enum Block {
 }
 
 impl Plan {
-    /// Packs everything. The numbers of buffers and pools are their places in the lists that
+    /// Packs everything. The numbers of buffers and attentions are their places in the lists that
     /// [`super::scratch`] and [`crate::state`] make of the same spec.
     pub fn new(spec: &ModelSpec, packer: &Packer<'_>) -> Result<Plan, LoadError> {
-        let mut pools = 0..;
+        let mut attentions = 0..;
         let mut steps = Vec::new();
         for (i, branches) in spec.layers.iter().enumerate() {
             for branch in branches {
-                steps.push(Step::new(spec, i, branch, &mut pools, packer)?);
+                steps.push(Step::new(spec, i, branch, &mut attentions, packer)?);
             }
         }
         Ok(Plan {
@@ -73,14 +73,14 @@ impl Step {
         spec: &ModelSpec,
         i: usize,
         branch: &Branch,
-        pools: &mut impl Iterator<Item = usize>,
+        attentions: &mut impl Iterator<Item = usize>,
         packer: &Packer<'_>,
     ) -> Result<Step, LoadError> {
         let (pre, post) = branch_norms(branch);
         let block = |part: &Part| match &part.op {
             Op::Attention(a) => {
-                let pool = pools.next().unwrap_or_default();
-                AttentionStep::new(spec, i, a, pool, packer).map(|a| Block::Attention(a.into()))
+                let nth = attentions.next().unwrap_or_default();
+                AttentionStep::new(spec, i, a, nth, packer).map(|a| Block::Attention(a.into()))
             }
             Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(|m| Block::Mlp(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
@@ -124,7 +124,7 @@ impl Block {
 pub(crate) struct NormWeights {
     kind: ops::NormKind,
     eps: f32,
-    weight: Vec<f32>,
+    weight: Option<Vec<f32>>,
     bias: Option<Vec<f32>>,
 }
 
@@ -136,15 +136,15 @@ impl NormWeights {
         packer: &Packer<'_>,
     ) -> Result<Option<NormWeights>, LoadError> {
         let Some(norm) = norm else { return Ok(None) };
-        let bias = norm.bias.then(|| packer.vector(&format!("{name}.bias"))).transpose()?;
+        let vector = |part| packer.vector(&format!("{name}.{part}"));
         Ok(Some(NormWeights {
             kind: match norm.kind {
                 NormKind::Rms => ops::NormKind::Rms,
                 NormKind::Layer => ops::NormKind::Layer,
             },
             eps: norm.eps,
-            weight: packer.vector(&format!("{name}.weight"))?,
-            bias,
+            weight: norm.weight.then(|| vector("weight")).transpose()?,
+            bias: norm.bias.then(|| vector("bias")).transpose()?,
         }))
     }
     /// What the kernels take.
@@ -152,13 +152,13 @@ impl NormWeights {
         ops::Norm {
             kind: self.kind,
             eps: self.eps,
-            weight: Some(&self.weight),
+            weight: self.weight.as_deref(),
             bias: self.bias.as_deref(),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        4 * (self.weight.len() + self.bias.as_ref().map_or(0, Vec::len))
+        4 * [&self.weight, &self.bias].into_iter().flatten().map(Vec::len).sum::<usize>()
     }
 }
 

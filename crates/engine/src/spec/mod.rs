@@ -209,6 +209,10 @@ impl ModelSpec {
     pub fn attentions(&self) -> impl Iterator<Item = &Attention> {
         self.ops().filter_map(|op| if let Op::Attention(a) = op { Some(a) } else { None })
     }
+    /// Those of them that write keys and values.
+    pub fn writers(&self) -> impl Iterator<Item = &Attention> {
+        self.attentions().filter(|a| a.kv_from.is_none())
+    }
 }
 
 impl Norm {

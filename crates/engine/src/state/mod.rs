@@ -20,12 +20,19 @@ pub(crate) const SLACK: usize = PAGE;
 /// Layers whose queries see equally far share their tables of pages: how far, each once.
 pub(crate) fn reaches(spec: &ModelSpec) -> Vec<Reach> {
     let mut reaches = Vec::new();
-    for a in spec.attentions() {
+    for a in spec.writers() {
         if !reaches.contains(&a.reach) {
             reaches.push(a.reach);
         }
     }
     reaches
+}
+
+/// Which of the [`Cache`]'s pages attention `i` of all reads: its own, or those of the one that it
+/// shares.
+pub(crate) fn pool(spec: &ModelSpec, i: usize) -> usize {
+    let writer = spec.attentions().nth(i).and_then(|a| a.kv_from).unwrap_or(i);
+    spec.attentions().take(writer).filter(|a| a.kv_from.is_none()).count()
 }
 
 /// Pages of layers with this reach, for all sequences together: as many as all positions need,
@@ -44,4 +51,28 @@ pub(crate) fn reserved(reach: Reach, limits: &Limits) -> bool {
 /// write, and a little behind it.
 fn share(reach: Reach, limits: &Limits) -> Option<usize> {
     reach.most().map(|w| limits.slots * ((w + SLACK + limits.batch).div_ceil(PAGE) + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Source};
+    use crate::families::common::Common;
+    use crate::spec::{Act, Attention};
+    use serde_json::json;
+
+    #[test]
+    fn shared_pages_are_their_writers() {
+        let json = json!({
+            "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 6, "vocab_size": 9,
+            "intermediate_size": 8,
+        });
+        let c = Common::read(&Config::new(json, Source::HuggingFace)).unwrap();
+        let from = [None, Some(0), None, Some(2), None, Some(0)];
+        let attentions = from.map(|kv_from| Attention { kv_from, ..c.attention() });
+        let spec = c.decoder(attentions.into_iter(), &c.plain(Act::Silu, false));
+        let pools: Vec<usize> = (0..6).map(|i| pool(&spec, i)).collect();
+        assert_eq!(pools, [0, 0, 1, 1, 2, 0]);
+        assert_eq!(spec.writers().count(), 3);
+    }
 }

@@ -29,7 +29,7 @@ struct Layer {
 }
 
 impl Cache {
-    /// The group that the tables of attention `i` are in, and its pages.
+    /// The group that the tables of those pages are in, and the pages.
     pub fn layer(&mut self, i: usize) -> (usize, &mut Pool) {
         let layer = &mut self.layers[i];
         (layer.group, &mut layer.pool)
@@ -51,7 +51,7 @@ impl Pages {
             pool: Pool::new(kind, a.kv_heads, a.head_dim, super::pages(a.reach, limits)),
         };
         Pages {
-            cache: Cache { layers: spec.attentions().map(layer).collect() },
+            cache: Cache { layers: spec.writers().map(layer).collect() },
             groups: reaches.iter().map(|r| Group::new(*r, limits)).collect(),
             len: vec![None; limits.slots],
             context: limits.context,

@@ -186,7 +186,10 @@ mod tests {
 
     /// Renames `raw` with [`TABLE`] and shows one canonical tensor.
     fn check(raw: Raw, name: &str, shape: &[usize], values: &[f32]) {
-        let need = |name: &str, shape: &[usize]| Need { name: name.into(), shape: shape.to_vec() };
+        let need = |name: &str, shape: &[usize]| {
+            let (name, shape) = (name.into(), shape.to_vec());
+            Need { name, shape, packed: true }
+        };
         let needs = [
             need("blk.7.b.weight", &[1, 2]),
             need("blk.7.c.weight", &[2, 2]),

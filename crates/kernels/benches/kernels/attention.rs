@@ -49,7 +49,7 @@ fn rows(bencher: Bencher, case: &Case, rows: usize, past: usize) {
     let [heads, kv_heads, head_dim] = case.shape;
     let ctx = case.on.ctx();
     let scale = 1.0 / (head_dim as f32).sqrt();
-    let shape = Attend { heads, kv_heads, head_dim, scale, window: None, softcap: None };
+    let shape = Attend::plain(heads, kv_heads, head_dim, scale);
     let pages = DEPTH / PAGE;
     let layers = BYTES.div_ceil(pages * Pool::page_bytes(case.kind, kv_heads, head_dim));
     let pool = |_| Pool::new(case.kind, kv_heads, head_dim, pages);

@@ -65,7 +65,7 @@ fn of(kind: NormKind, bencher: Bencher, case: &Case) {
 
 fn rope(layout: RopeLayout, bencher: Bencher, case: &Case) {
     let (angles, mut x) = (wave(case.rows, 64), wave(case.rows, COLS));
-    let how = Rotate { head_dim: 64, norm: None, rope: Some((layout, &angles)) };
+    let how = Rotate { head_dim: 64, rope: Some((layout, &angles)), ..Rotate::default() };
     time(bencher, case, |ctx| rotate(ctx, &how, &mut x));
 }
 

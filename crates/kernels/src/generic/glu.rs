@@ -8,6 +8,7 @@ pub(crate) unsafe fn glu<S: Isa>(f: Glu, gate: &[f32], up: &[f32], out: &mut [f3
     // SAFETY: the caller's promise.
     unsafe {
         match f {
+            Glu::Sigmoid => gated::<S, _>(Sigmoid, gate, up, out),
             Glu::Silu => gated::<S, _>(Silu, gate, up, out),
             Glu::GeluTanh => gated::<S, _>(GeluTanh, gate, up, out),
             Glu::Gelu => gated::<S, _>(Gelu, gate, up, out),
@@ -46,6 +47,20 @@ trait Function: Copy {
     #[inline(always)]
     unsafe fn factor<S: Isa>(self, up: S::F) -> S::F {
         up
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Sigmoid;
+impl Function for Sigmoid {
+    /// `1 / (1 + e^-x)`
+    #[inline(always)]
+    unsafe fn of<S: Isa>(self, x: S::F) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let one = S::splat(1.0);
+            S::div(one, S::add(one, math::exp::<S>(S::sub(S::splat(0.0), x))))
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use crate::mat::Mat;
 /// An elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Glu {
+    /// `1 / (1 + e^-x)`
+    Sigmoid,
     /// `x · sigmoid(x)`
     Silu,
     /// GELU's tanh form.

@@ -6,6 +6,7 @@
 mod attention;
 mod embed;
 mod experts;
+mod gate_heads;
 mod gated;
 mod glu;
 mod linear;
@@ -19,6 +20,7 @@ mod weighted;
 pub use attention::{Attend, AttendRow, AttentionScratch, attention};
 pub use embed::embed;
 pub use experts::{Choice, Experts, ExpertsScratch, Routes, Stack, Weighs, experts};
+pub use gate_heads::gate_heads;
 pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use linear::{Linear, linear};

@@ -1,4 +1,5 @@
-//! Per-head norms and rotary positions. Su et al. 2021, arXiv:2104.09864.
+//! What is done to queries, keys and values between their projections and the attention: bounds,
+//! norms of heads, rotary positions (Su et al. 2021, arXiv:2104.09864), factors of positions.
 use super::{Ctx, Norm};
 use crate::mat::Mat;
 
@@ -11,24 +12,33 @@ pub enum RopeLayout {
     Pairs,
 }
 
-/// A norm over each head, or over the whole row.
+/// A norm of heads, or of the whole row.
 #[derive(Clone, Copy)]
 pub enum HeadNorm<'a> {
-    /// `head_dim` long weights, each head by itself.
+    /// Each head by itself, with the same `head_dim` weights.
     PerHead(Norm<'a>),
-    /// Weights as long as the row.
+    /// Each head by itself, with `head_dim` weights of its own: as many as the row is long.
+    EachHead(Norm<'a>),
+    /// All heads together, weights as long as the row.
     Whole(Norm<'a>),
 }
 
-/// What happens to each row of queries or keys: the norm, then the rotation.
+/// What happens to each row of queries, keys or values, in this order.
+#[derive(Clone, Copy, Default)]
 pub struct Rotate<'a> {
     /// Elements to a head.
     pub head_dim: usize,
+    /// Cuts elements off at ± this.
+    pub clip: Option<f32>,
     /// Before the rotation.
     pub norm: Option<HeadNorm<'a>>,
     /// Rotation angles of each row, `[rows, dim]`: `dim/2` cosines, then `dim/2` sines, where
     /// `dim <= head_dim` leading elements rotate.
     pub rope: Option<(RopeLayout, &'a Mat)>,
+    /// After the rotation.
+    pub then: Option<HeadNorm<'a>>,
+    /// Multiplies each row by a number of its own.
+    pub scales: Option<&'a [f32]>,
 }
 
 /// Applies `how` to every head of every row of `x`, in place.
@@ -40,36 +50,71 @@ pub fn rotate(ctx: &Ctx, how: &Rotate<'_>, x: &mut Mat) {
     let (rows, cols) = (x.rows(), x.cols());
     let out = x.shared();
     ctx.each_row(rows, cols, |i| {
-        // SAFETY: a row is one task's.
-        let row = unsafe { out.part(i, 0, cols) };
-        if let Some(HeadNorm::Whole(norm)) = &how.norm {
-            // SAFETY: the tier is usable, lengths agree.
-            unsafe { (ctx.kernels.norm)(norm, row) };
-        }
-        for head in row.chunks_exact_mut(how.head_dim) {
-            if let Some(HeadNorm::PerHead(norm)) = &how.norm {
-                // SAFETY: as above.
-                unsafe { (ctx.kernels.norm)(norm, head) };
-            }
-            if let Some((layout, angles)) = how.rope {
-                let (cos, sin) = angles.row(i).split_at(angles.cols() / 2);
-                // SAFETY: as above.
-                unsafe { (ctx.kernels.rope)(layout, head, cos, sin) };
-            }
-        }
+        // SAFETY: a row is one task's; the tier is usable and lengths agree.
+        unsafe { how.row(ctx, i, out.part(i, 0, cols)) };
     });
 }
 
 impl Rotate<'_> {
+    /// Whether it changes anything.
+    pub fn does_something(&self) -> bool {
+        let Rotate { head_dim: _, clip, norm, rope, then, scales } = self;
+        clip.is_some() || norm.or(*then).is_some() || rope.is_some() || scales.is_some()
+    }
+
+    /// # Safety
+    /// The tier is usable, lengths agree.
+    unsafe fn row(&self, ctx: &Ctx, i: usize, row: &mut [f32]) {
+        if let Some(bound) = self.clip {
+            row.iter_mut().for_each(|x| *x = x.clamp(-bound, bound));
+        }
+        // SAFETY: passed on.
+        unsafe {
+            self.normalise(ctx, self.norm, row);
+            if let Some((layout, angles)) = self.rope {
+                let (cos, sin) = angles.row(i).split_at(angles.cols() / 2);
+                for head in row.chunks_exact_mut(self.head_dim) {
+                    (ctx.kernels.rope)(layout, head, cos, sin);
+                }
+            }
+            self.normalise(ctx, self.then, row);
+        }
+        if let Some(scales) = self.scales {
+            row.iter_mut().for_each(|x| *x *= scales[i]);
+        }
+    }
+
+    /// # Safety
+    /// As [`Rotate::row`].
+    unsafe fn normalise(&self, ctx: &Ctx, norm: Option<HeadNorm<'_>>, row: &mut [f32]) {
+        // SAFETY: passed on.
+        let apply = |norm: &Norm<'_>, x: &mut [f32]| unsafe { (ctx.kernels.norm)(norm, x) };
+        match norm {
+            None => {}
+            Some(HeadNorm::Whole(norm)) => apply(&norm, row),
+            Some(HeadNorm::PerHead(norm)) => {
+                row.chunks_exact_mut(self.head_dim).for_each(|head| apply(&norm, head));
+            }
+            Some(HeadNorm::EachHead(norm)) => {
+                for (h, head) in row.chunks_exact_mut(self.head_dim).enumerate() {
+                    let own = h * self.head_dim..(h + 1) * self.head_dim;
+                    let part = |p: Option<_>| p.map(|p: &[f32]| &p[own.clone()]);
+                    apply(&Norm { weight: part(norm.weight), bias: part(norm.bias), ..norm }, head);
+                }
+            }
+        }
+    }
+
     /// # Panics
     /// If something does not fit `x`.
     fn check(&self, x: &Mat) {
         let whole = self.head_dim > 0 && x.cols().is_multiple_of(self.head_dim);
         assert!(whole, "{} columns are no whole number of heads of {}", x.cols(), self.head_dim);
-        match &self.norm {
-            Some(HeadNorm::PerHead(norm)) => norm.check(self.head_dim),
-            Some(HeadNorm::Whole(norm)) => norm.check(x.cols()),
-            None => (),
+        for norm in [&self.norm, &self.then].into_iter().flatten() {
+            match norm {
+                HeadNorm::PerHead(norm) => norm.check(self.head_dim),
+                HeadNorm::EachHead(norm) | HeadNorm::Whole(norm) => norm.check(x.cols()),
+            }
         }
         if let Some((_, angles)) = self.rope {
             let (rows, dim) = (angles.rows(), angles.cols());
@@ -77,5 +122,8 @@ impl Rotate<'_> {
             let fits = dim.is_multiple_of(2) && dim <= self.head_dim;
             assert!(fits, "{dim} angles to a head of {}", self.head_dim);
         }
+        let scales = self.scales.map_or(x.rows(), <[f32]>::len);
+        assert!(scales >= x.rows(), "{scales} scales for {} rows", x.rows());
+        assert!(self.clip.is_none_or(|bound| bound > 0.0), "a bound of {:?}", self.clip);
     }
 }

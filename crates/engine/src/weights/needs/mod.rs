@@ -15,6 +15,8 @@ pub struct Need {
     pub name: String,
     /// Outermost axis first.
     pub shape: Vec<usize>,
+    /// Whether it is held as a packed matrix, rather than as plain f32.
+    pub packed: bool,
 }
 
 /// Every tensor that `spec` needs.
@@ -65,7 +67,8 @@ pub(super) struct List(Vec<Need>);
 
 impl List {
     fn add(&mut self, name: String, shape: Vec<usize>) {
-        self.0.push(Need { name, shape });
+        let packed = shape.len() > 1;
+        self.0.push(Need { name, shape, packed });
     }
     fn matrix(&mut self, name: &str, rows: usize, cols: usize, bias: bool) {
         self.add(format!("{name}.weight"), vec![rows, cols]);
@@ -74,12 +77,20 @@ impl List {
         }
     }
     fn norm(&mut self, name: &str, norm: Option<&Norm>, width: usize) {
+        self.norms(name, norm, &[width]);
+    }
+    /// A norm whose parameters are several vectors.
+    fn norms(&mut self, name: &str, norm: Option<&Norm>, shape: &[usize]) {
         let Some(norm) = norm else { return };
+        let mut add = |part: &str| {
+            let (name, shape) = (format!("{name}.{part}"), shape.to_vec());
+            self.0.push(Need { name, shape, packed: false });
+        };
         if norm.weight {
-            self.add(format!("{name}.weight"), vec![width]);
+            add("weight");
         }
         if norm.bias {
-            self.add(format!("{name}.bias"), vec![width]);
+            add("bias");
         }
     }
     fn branch(&mut self, i: usize, branch: &Branch, d: usize) {

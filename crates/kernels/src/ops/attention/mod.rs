@@ -5,13 +5,13 @@ mod work;
 
 use super::Ctx;
 use crate::act::Act;
-use crate::kv::{PAGE, Pool, Sight};
+use crate::kv::{PAGE, Pool, Reach, Sight};
 use crate::mat::{Lent, Mat};
 use work::Work;
 
 /// The shape of an attention.
 #[derive(Clone, Copy, Debug)]
-pub struct Attend {
+pub struct Attend<'a> {
     /// Query heads; head `h` reads K/V head `h / (heads / kv_heads)`.
     pub heads: usize,
     /// Key and value heads.
@@ -20,10 +20,13 @@ pub struct Attend {
     pub head_dim: usize,
     /// Multiplies q·k.
     pub scale: f32,
-    /// Keys visible to a query, counting itself.
-    pub window: Option<usize>,
+    /// Which keys a query sees.
+    pub reach: Reach,
     /// `cap · tanh(score / cap)` before the mask.
     pub softcap: Option<f32>,
+    /// By query head: a score without a value that joins the softmax.
+    /// Xiao et al. 2023, arXiv:2309.17453.
+    pub sinks: Option<&'a [f32]>,
 }
 
 /// Where a row of the batch stands: position `pos` of the sequence whose pages are
@@ -46,6 +49,8 @@ pub struct AttentionScratch {
     stats: Vec<f32>,
     /// Shares of pages that wait to be merged.
     shares: Vec<f32>,
+    /// The values of a sink: zeros.
+    nothing: Vec<f32>,
 }
 
 /// Consecutive rows of one sequence, and the pages that they see.
@@ -61,7 +66,12 @@ struct Block {
 
 impl AttentionScratch {
     /// For batches of up to `rows` rows over up to `context` positions, on `threads` threads.
-    pub fn new(shape: &Attend, rows: usize, context: usize, threads: usize) -> AttentionScratch {
+    pub fn new(
+        shape: &Attend<'_>,
+        rows: usize,
+        context: usize,
+        threads: usize,
+    ) -> AttentionScratch {
         let rows = rows.max(1);
         let group = shape.heads / shape.kv_heads;
         let pages = context.div_ceil(PAGE) * shape.kv_heads * rows;
@@ -71,16 +81,18 @@ impl AttentionScratch {
             blocks: Vec::with_capacity(rows),
             stats: vec![0.0; 2 * rows * shape.heads],
             shares: vec![0.0; shares * group * (shape.head_dim + 2)],
+            nothing: vec![0.0; shape.head_dim],
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of::<Block>() * self.blocks.capacity() + 4 * (self.stats.len() + self.shares.len())
+        let floats = [&self.stats, &self.shares, &self.nothing].map(Vec::len);
+        size_of::<Block>() * self.blocks.capacity() + 4 * floats.iter().sum::<usize>()
     }
 }
 
 /// Writes every row's keys and values to its page, then `out[row] = softmax(scale·q·K)·V` over
-/// the positions `<= pos` that its window admits. `q` is `[rows, heads·head_dim]`, `k` and `v`
+/// the positions `<= pos` within its reach. `q` is `[rows, heads·head_dim]`, `k` and `v`
 /// `[rows, kv_heads·head_dim]`, or none where the pages are another layer's (shared K/V);
 /// with `q8` the 8-bit form of `out` is made too. Pages that no row sees may be missing from the
 /// tables, as any number.
@@ -91,7 +103,7 @@ impl AttentionScratch {
 #[expect(clippy::too_many_arguments, reason = "one operation, named operands")]
 pub fn attention(
     ctx: &Ctx,
-    shape: &Attend,
+    shape: &Attend<'_>,
     rows: &[AttendRow],
     tables: &[Vec<u32>],
     q: &Mat,
@@ -105,11 +117,11 @@ pub fn attention(
         return out.resize(0);
     }
     shape.check(rows, tables, q, kv, pool, out);
-    let AttentionScratch { blocks, stats, shares } = scratch;
-    let largest = cut(blocks, rows, shape.window);
+    let AttentionScratch { blocks, stats, shares, nothing } = scratch;
+    let largest = cut(blocks, rows, shape.reach);
     let slot = largest * shape.group() * (shape.head_dim + 2);
     assert!(
-        rows.len() <= blocks.capacity() && slot <= shares.len(),
+        rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.head_dim,
         "the attention scratch is too small for {} rows",
         rows.len()
     );
@@ -128,12 +140,18 @@ pub fn attention(
         slot,
         stats: Lent::new(stats),
         shares: Lent::new(shares),
+        nothing: &nothing[..shape.head_dim],
         out: out.shared(ctx.kernels.tile, q8),
     };
     work.run(&ctx.team, q8);
 }
 
-impl Attend {
+impl Attend<'_> {
+    /// Over all earlier positions, of scores as they are.
+    pub fn plain(heads: usize, kv_heads: usize, head_dim: usize, scale: f32) -> Attend<'static> {
+        let reach = Reach::All;
+        Attend { heads, kv_heads, head_dim, scale, reach, softcap: None, sinks: None }
+    }
     /// Query heads to a K/V head.
     fn group(&self) -> usize {
         self.heads / self.kv_heads
@@ -151,7 +169,8 @@ impl Attend {
         let Attend { heads, kv_heads, head_dim, .. } = *self;
         let grouped = kv_heads > 0 && heads > 0 && heads.is_multiple_of(kv_heads) && head_dim > 0;
         assert!(grouped, "{heads} heads of {head_dim} over {kv_heads}");
-        assert!(self.window != Some(0), "a window of nothing");
+        assert!(!matches!(self.reach, Reach::Window(0) | Reach::Chunk(0)), "a window of nothing");
+        assert!(self.sinks.is_none_or(|sinks| sinks.len() == heads), "a sink for each head");
         assert_eq!(pool.shape(), (kv_heads, head_dim), "the pages are of another shape");
         assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
         assert_eq!(out.cols(), heads * head_dim, "output");
@@ -166,7 +185,7 @@ impl Attend {
 }
 
 /// Cuts the batch into blocks; returns the rows of the largest.
-fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], window: Option<usize>) -> usize {
+fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], reach: Reach) -> usize {
     blocks.clear();
     let mut before = 0;
     let mut from = 0;
@@ -175,7 +194,7 @@ fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], window: Option<usize>) -> us
         let follows =
             |(i, row): &(usize, &AttendRow)| row.table == first.table && row.pos == first.pos + i;
         let len = rows[from..].iter().take(BLOCK).enumerate().take_while(follows).count();
-        let page = Sight { pos: first.pos, window, page: 0 }.since(0) / PAGE;
+        let page = Sight { pos: first.pos, reach, page: 0 }.since(0) / PAGE;
         let pages = (first.pos + len - 1) / PAGE + 1 - page;
         blocks.push(Block { row: from, rows: len, page, pages, before });
         before += pages;

@@ -15,7 +15,7 @@ const CHANNELS: usize = 64;
 /// One call's operands, as its tasks share them.
 pub(super) struct Work<'a> {
     pub(super) kernels: &'static Kernels,
-    pub(super) shape: &'a Attend,
+    pub(super) shape: &'a Attend<'a>,
     pub(super) rows: &'a [AttendRow],
     pub(super) tables: &'a [Vec<u32>],
     pub(super) q: &'a Mat,
@@ -28,6 +28,8 @@ pub(super) struct Work<'a> {
     pub(super) slots: usize,
     pub(super) stats: Lent<'a, f32>,
     pub(super) shares: Lent<'a, f32>,
+    /// As many zeros as a head has elements.
+    pub(super) nothing: &'a [f32],
     pub(super) out: SharedAct<'a>,
 }
 
@@ -200,14 +202,20 @@ impl Work<'_> {
         unsafe { (self.kernels.attend_page)(&task) };
     }
 
-    /// Divides a head of a row by its sum.
+    /// Divides a head of a row by its sum. A sink joins that as the share of one more page.
     fn finish(&self, row: usize, head: usize) {
         let out = self.result(row, head);
         // SAFETY: this head of this row is the calling task's.
-        let (sum, values) = unsafe {
-            (*out.stats.add(1), std::slice::from_raw_parts_mut(out.values, self.shape.head_dim))
+        let (stats, values) = unsafe {
+            let values = std::slice::from_raw_parts_mut(out.values, self.shape.head_dim);
+            (std::slice::from_raw_parts_mut(out.stats, 2), values)
         };
-        let inverse = 1.0 / sum;
+        if let Some(sinks) = self.shape.sinks {
+            let (page_stats, page_values) = (&[sinks[head], 1.0], self.nothing);
+            // SAFETY: the tier is usable, lengths agree.
+            unsafe { (self.kernels.merge)(MergeTask { stats, values, page_stats, page_values }) };
+        }
+        let inverse = 1.0 / stats[1];
         values.iter_mut().for_each(|value| *value *= inverse);
     }
 
@@ -240,7 +248,7 @@ impl Work<'_> {
     }
     fn sight(&self, block: Block, page: usize) -> Sight {
         let pos = self.rows[block.row].pos;
-        Sight { pos, window: self.shape.window, page: page * PAGE }
+        Sight { pos, reach: self.shape.reach, page: page * PAGE }
     }
     fn page(&self, table: usize, page: usize) -> u32 {
         self.tables[table][page]
