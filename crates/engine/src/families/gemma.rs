@@ -5,7 +5,7 @@
 use super::Family;
 use super::Rename::{self, *};
 use super::common::names::DECODER;
-use super::common::{Common, inverse_root, scaling};
+use super::common::{Common, inverse_root, scaling, slides};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -57,8 +57,7 @@ fn gemma3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "query_pre_attn_scalar": 256,
     }));
     let c = read(cfg)?;
-    let every = cfg.size_or("sliding_window_pattern", 6)?;
-    let reaches = cfg.reaches(c.layers, |i| !(i + 1).is_multiple_of(every))?;
+    let reaches = cfg.reaches(c.layers, slides(cfg, 6)?)?;
     let ropes = reaches.iter().map(|r| RopeId((*r != Reach::All).into())).collect();
     let mut spec = sandwich(cfg, &c, c.qk_norm(), reaches, ropes)?;
     spec.ropes.push(Rope {

@@ -1,4 +1,5 @@
-//! Llama 2 and 3, and Mistral, which is Llama with a window.
+//! Llama 2 and 3, and Mistral, which is Llama with a window or with queries that grow with their
+//! positions.
 //! Touvron et al. 2023, arXiv:2307.09288; Grattafiori et al. 2024, arXiv:2407.21783;
 //! Jiang et al. 2023, arXiv:2310.06825.
 use super::Family;
@@ -16,16 +17,24 @@ pub static LLAMA: Family = Family {
     gguf_names: &[],
 };
 pub static MISTRAL: Family =
-    Family { name: "mistral", hf: &["mistral", "ministral"], gguf: &[], ..LLAMA };
+    Family { name: "mistral", hf: &["mistral", "ministral", "ministral3"], gguf: &[], ..LLAMA };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let mut c = Common::read(cfg)?;
     // GGUF's converter permutes q and k rows for this architecture.
     c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
-    let attention = c.biased(cfg)?;
+    let attention = Attention { temperature: temperature(cfg)?, ..c.biased(cfg)? };
     let reaches = cfg.reaches(c.layers, |_| true)?;
     let mlp =
         Mlp { bias: cfg.flag("mlp_bias", false)?, ..c.gated(cfg.act("hidden_act", Act::Silu)?) };
     let attentions = reaches.into_iter().map(|reach| Attention { reach, ..attention.clone() });
     Ok(c.decoder(attentions, &mlp))
+}
+
+fn temperature(cfg: &Config) -> Result<Option<Temperature>, ConfigError> {
+    let Some(beta) = cfg.optional_positive("rope_scaling.llama_4_scaling_beta")? else {
+        return Ok(None);
+    };
+    let period = cfg.size("rope_scaling.original_max_position_embeddings")? as f32;
+    Ok(Some(Temperature { beta, period, offset: 0.0 }))
 }

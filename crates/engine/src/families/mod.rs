@@ -3,10 +3,16 @@ use crate::backend::LoadError;
 use crate::config::{Config, ConfigError};
 use crate::spec::ModelSpec;
 
+mod cohere;
 pub mod common;
+mod exaone;
 mod gemma;
+mod hunyuan;
 mod llama;
+mod olmo;
 mod qwen;
+mod smollm;
+mod stablelm;
 
 /// Every family, one line each.
 pub static FAMILIES: &[&Family] = &[
@@ -17,6 +23,14 @@ pub static FAMILIES: &[&Family] = &[
     &gemma::GEMMA,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
+    &cohere::COHERE,
+    &cohere::COHERE2,
+    &exaone::EXAONE4,
+    &hunyuan::HUNYUAN,
+    &olmo::OLMO,
+    &olmo::OLMO2,
+    &smollm::SMOLLM3,
+    &stablelm::STABLELM,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.

@@ -24,6 +24,8 @@ const KEYS: &[(&str, &str)] = &[
     ("rope.freq_base_swa", "rope_local_base_freq"),
     ("attn_logit_softcapping", "attn_logit_softcapping"),
     ("final_logit_softcapping", "final_logit_softcapping"),
+    ("logit_scale", "logit_scale"),
+    ("use_parallel_residual", "use_parallel_residual"),
     ("vocab_size", "vocab_size"),
     ("expert_count", "num_local_experts"),
     ("expert_used_count", "num_experts_per_tok"),
@@ -40,6 +42,7 @@ const TOKENS: &[(&str, &str)] = &[
 const PRESENT: &[(&str, &str)] = &[
     ("blk.0.attn_q.bias", "attention_bias"),
     ("blk.0.attn_output.bias", "attention_out_bias"),
+    ("blk.0.attn_q_norm.weight", "use_qk_norm"),
     ("blk.0.ffn_up.bias", "mlp_bias"),
 ];
 
@@ -50,8 +53,9 @@ const REQUIRED: &[&str] = &[
     "context_length",
     "feed_forward_length",
     "attention.head_count",
-    "attention.layer_norm_rms_epsilon",
 ];
+/// Of which it must state one.
+const EPSILONS: [&str; 2] = ["attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"];
 
 /// What an architecture leaves unsaid.
 struct Architecture {
@@ -91,6 +95,23 @@ const PLAIN: Architecture = Architecture {
 };
 const ARCHITECTURES: &[Architecture] = &[
     Architecture { hf_experts: Some("mixtral"), ..PLAIN },
+    Architecture { gguf: "command-r", hf: "cohere", ..PLAIN },
+    Architecture {
+        gguf: "cohere2",
+        hf: "cohere2",
+        unless_stated: &[("sliding_window_pattern", Count(4))],
+        ..PLAIN
+    },
+    Architecture {
+        gguf: "exaone4",
+        hf: "exaone4",
+        unless_stated: &[("sliding_window_pattern", Count(4))],
+        ..PLAIN
+    },
+    Architecture { gguf: "hunyuan-dense", hf: "hunyuan_v1_dense", ..PLAIN },
+    Architecture { gguf: "olmo2", hf: "olmo2", ..PLAIN },
+    Architecture { gguf: "smollm3", hf: "smollm3", ..PLAIN },
+    Architecture { gguf: "stablelm", hf: "stablelm", ..PLAIN },
     Architecture { gguf: "qwen2", hf: "qwen2", ..PLAIN },
     Architecture { gguf: "qwen3", hf: "qwen3", ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
@@ -144,7 +165,9 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
         partial(rotated.into(), &mut config);
     }
     if let Some(architecture) = architecture {
-        for key in REQUIRED {
+        let stated = |key: &&str| gguf.metadata().get(&format!("{name}.{key}")).is_some();
+        let epsilon = EPSILONS.into_iter().find(stated).unwrap_or(EPSILONS[0]);
+        for key in REQUIRED.iter().copied().chain([epsilon]) {
             let key = format!("{name}.{key}");
             gguf.metadata().required(&key, gguf.metadata().get(&key))?;
         }
@@ -226,9 +249,9 @@ fn scaling(gguf: &Gguf, name: &str) -> Result<Option<Json>, Error> {
     put("beta_slow", float("scaling.yarn_beta_slow")?.map(decimal));
     let given = (float("scaling.attn_factor")?, float("scaling.yarn_attn_factor")?);
     if given != (None, None) {
-        // These multiply YaRN's own factor; Hugging Face's takes its place.
+        // The first multiplies YaRN's own factor; the second, as Hugging Face's, takes its place.
         let own = if kind == "yarn" { 0.1 * libm::logf(factor.max(1.0)) + 1.0 } else { 1.0 };
-        let all = own * given.0.unwrap_or(1.0) * given.1.unwrap_or(1.0);
+        let all = given.0.unwrap_or(1.0) * given.1.unwrap_or(own);
         put("attention_factor", Some(decimal(all)));
     }
     // The share of extrapolation; below zero stands for the usual one.

@@ -3,6 +3,7 @@ pub mod names;
 
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
+use serde_json::Value;
 
 /// More layers than any model has; a bound on what a hostile file can make us build.
 const MOST_LAYERS: usize = 4096;
@@ -153,6 +154,30 @@ pub fn inverse_root(x: f64) -> f32 {
     (1.0 / x.sqrt()) as f32
 }
 
+/// Which layers `sliding_window_pattern` calls sliding: all but each `every`th, or another number's;
+/// those where a string that repeats has an L; or those of which a list says so.
+///
+/// # Errors
+/// What is neither.
+pub fn slides(c: &Config, every: usize) -> Result<Box<dyn Fn(usize) -> bool>, ConfigError> {
+    let key = "sliding_window_pattern";
+    Ok(match c.get(key) {
+        Some(Value::String(letters)) if !letters.is_empty() => {
+            let local: Vec<bool> = letters.chars().map(|l| l == 'L').collect();
+            Box::new(move |i| local[i % local.len()])
+        }
+        Some(Value::Array(all)) => {
+            let local: Option<Vec<bool>> = all.iter().map(Value::as_bool).collect();
+            let local = local.ok_or_else(|| c.refuse(key, "a list of true and false"))?;
+            Box::new(move |i| local.get(i).is_some_and(|local| *local))
+        }
+        _ => {
+            let every = c.size_or(key, every)?;
+            Box::new(move |i| !(i + 1).is_multiple_of(every))
+        }
+    })
+}
+
 /// The scaling under `key`, which is `rope_scaling` or a key of the same shape.
 ///
 /// # Errors
@@ -211,7 +236,7 @@ fn yarn_attention(c: &Config, key: &str) -> Result<f32, ConfigError> {
 
 fn rotary_dim(c: &Config, head_dim: usize) -> Result<usize, ConfigError> {
     let key = "partial_rotary_factor";
-    let share = c.get(key).map_or(Some(1.0), serde_json::Value::as_f64);
+    let share = c.get(key).map_or(Some(1.0), Value::as_f64);
     let dim = share.filter(|s| *s > 0.0 && *s <= 1.0).map(|s| (head_dim as f64 * s) as usize);
     dim.filter(|d| *d > 0 && d.is_multiple_of(2)).ok_or_else(|| {
         c.refuse(key, &format!("a share of head_dim, {head_dim}, that is an even number"))

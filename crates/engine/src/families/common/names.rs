@@ -20,3 +20,9 @@ pub const DECODER: &[Rename] = &[
     Ignore("model.layers.{}.self_attn.rotary_emb.inv_freq"),
     Ignore("model.rotary_emb.inv_freq"),
 ];
+
+/// Of decoders whose branches are normed after them alone: before [`DECODER`].
+pub const POST_NORMS: &[Rename] = &[
+    To("model.layers.{}.post_attention_layernorm", "blk.{}.post_attention_norm"),
+    To("model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"),
+];
