@@ -18,6 +18,10 @@ pub enum Kind {
     Attention,
     /// The activation between an MLP's products, in passes of up to 16 rows.
     Glu,
+    /// Routers: which experts a row visits, and what a shared one counts.
+    Router,
+    /// Experts that rows chose: bringing rows together, products, activations and sums.
+    Experts,
     /// From the stream to logits: norm, product and what follows it.
     Head,
     /// Keeping account of rows and pages.
@@ -26,13 +30,15 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of a pass.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Embed,
         Kind::Norm,
         Kind::Projections,
         Kind::Rotate,
         Kind::Attention,
         Kind::Glu,
+        Kind::Router,
+        Kind::Experts,
         Kind::Head,
         Kind::Other,
     ];
@@ -46,6 +52,8 @@ impl Kind {
             Kind::Rotate => "rotate",
             Kind::Attention => "attention",
             Kind::Glu => "glu",
+            Kind::Router => "router",
+            Kind::Experts => "experts",
             Kind::Head => "head",
             Kind::Other => "other",
         }

@@ -6,7 +6,7 @@ use rinfer_engine::backend::Executor;
 use rinfer_engine::batch::Want;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::profile::{Kind, Profile, Work};
-use rinfer_engine::spec::Head;
+use rinfer_engine::spec::{Head, ModelSpec, Op};
 use rinfer_engine::weights::{Checkpoint, needs};
 use rinfer_kernels::{Kernels, Layout, Packed};
 use rinfer_testkit::Golden;
@@ -41,19 +41,43 @@ fn check(golden: &Golden, rows: usize) {
     };
     let tied = matches!(checkpoint.spec.head, Head::Lm { tied: true, .. });
     let output = if tied { "token_embd.weight" } else { "output.weight" };
+    let router = |name: &str| name.contains(".ffn_gate_inp");
     let expect = |kind: Kind| match kind {
-        Kind::Projections => sum(&|name| name.starts_with("blk."), rows),
+        Kind::Projections => sum(&|name| name.starts_with("blk.") && !router(name), rows),
+        Kind::Router => sum(&router, rows),
         Kind::Head => sum(&|name| name == output, 1),
         _ => Work::default(),
     };
-    for kind in Kind::ALL {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Experts) {
         let found = Work { seconds: 0.0, ..counted[kind] };
         assert_eq!(found, expect(kind), "{}: {}", golden.name, kind.name());
     }
     assert!(counted[Kind::Projections].seconds > 0.0 && counted[Kind::Head].seconds > 0.0);
+    experts(&checkpoint.spec, counted[Kind::Experts], rows, &golden.name);
     // Of many rows, activations are part of the products' time.
     let apart = counted[Kind::Glu].seconds > 0.0;
-    assert_eq!(apart, rows <= 16, "{}: {rows} rows", golden.name);
+    let of_all_rows = |op: &Op| match op {
+        Op::Mlp(_) => true,
+        Op::Moe(m) => m.shared.is_some(),
+        _ => false,
+    };
+    let mlps = checkpoint.spec.ops().any(of_all_rows);
+    assert_eq!(apart, rows <= 16 && mlps, "{}: {rows} rows", golden.name);
+}
+
+/// Each row meets as many experts as it chooses; how many of all are met is between that and all.
+fn experts(spec: &ModelSpec, found: Work, rows: usize, name: &str) {
+    let (mut products, mut least, mut most) = (0, 0, 0);
+    for need in needs(spec).iter().filter(|n| n.shape.len() == 3 && n.name.contains("_exps.")) {
+        let size = Packed::size(Layout::F32, need.shape[1], need.shape[2]);
+        let moe = spec.ops().find_map(|op| if let Op::Moe(m) = op { Some(m) } else { None });
+        let top_k = moe.expect("a mixture").top_k;
+        products += rows * top_k * need.shape[1] * need.shape[2];
+        least += top_k * size;
+        most += size * need.shape[0].min(rows * top_k);
+    }
+    assert_eq!((found.q8, found.f32), (0, products as u64), "{name}");
+    assert!((least..=most).contains(&(found.bytes as usize)), "{name}: {} bytes", found.bytes);
 }
 
 #[test]

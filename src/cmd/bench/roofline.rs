@@ -78,12 +78,12 @@ pub const FIGURES: [Figure; 9] = [
         Some(operations(&total(run)) / limits.least(&total(run))?)
     }),
     figure("matmul_ops_per_s", "matmul TOP/s", 1e12, |run, _| {
-        let matmul = &run.profile[Kind::Projections];
-        Some(operations(matmul) / matmul.seconds)
+        let matmul = matmul(run);
+        Some(operations(&matmul) / matmul.seconds)
     }),
     figure("matmul_percent_of_peak", "% of peak", 1.0, |run, limits| {
-        let matmul = &run.profile[Kind::Projections];
-        Some(100.0 * limits.least(matmul)? / matmul.seconds)
+        let matmul = matmul(run);
+        Some(100.0 * limits.least(&matmul)? / matmul.seconds)
     }),
     figure("ops_per_s", "whole TOP/s", 1e12, |run, _| Some(operations(&total(run)) / run.seconds)),
     figure("percent_of_peak", "% of peak", 1.0, |run, limits| {
@@ -102,6 +102,11 @@ const fn figure(
 
 fn total(run: &Run) -> Work {
     run.profile.total()
+}
+
+/// Products of layers: those of all rows, and those of experts.
+fn matmul(run: &Run) -> Work {
+    [Kind::Projections, Kind::Experts].into_iter().map(|kind| run.profile[kind]).sum()
 }
 
 fn operations(work: &Work) -> f64 {

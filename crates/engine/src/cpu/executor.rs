@@ -167,14 +167,20 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
 /// Adds a branch's share of its input to the stream.
 fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
     let as_is = step.joins_as_is();
-    let out = if as_is { &mut s.stream } else { &mut s.branch };
     for (i, block) in step.blocks.iter().enumerate() {
+        if let Block::Moe(m) = block {
+            m.route(pass, &mut s.moe, &mut s.input, &s.stream);
+        }
+        let out = if as_is { &mut s.stream } else { &mut s.branch };
         let store = if as_is || i > 0 { Store::Add } else { Store::Set };
         match block {
             Block::Attention(a) => {
                 a.run(pass, &s.angles, &mut s.attention, &mut s.input, out, store);
             }
             Block::Mlp(m) => m.run(pass, &mut s.mlp, &mut s.input, out, store),
+            Block::Moe(m) => {
+                m.run(pass, (&mut s.moe, &mut s.mlp), &mut s.input, out, store);
+            }
         }
     }
     if !as_is {

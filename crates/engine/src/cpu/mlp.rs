@@ -21,22 +21,18 @@ pub(crate) struct MlpStep {
 }
 
 impl MlpStep {
-    /// Layer `i`'s MLP.
+    /// Layer `i`'s MLP, whose tensors' names end with `suffix`.
     pub fn new(
         spec: &ModelSpec,
         i: usize,
+        suffix: &str,
         m: &Mlp,
         packer: &Packer<'_>,
     ) -> Result<MlpStep, LoadError> {
-        let project = |part| Projection::new(&layer(i, part), m.bias, packer);
+        let name = |part| layer(i, &format!("{part}{suffix}"));
+        let project = |part| Projection::new(&name(part), m.bias, packer);
         Ok(MlpStep {
-            act: match m.act {
-                Function::Silu => Glu::Silu,
-                Function::GeluTanh => Glu::GeluTanh,
-                Function::Gelu => Glu::Gelu,
-                Function::Relu2 => Glu::Relu2,
-                other => return Err(LoadError::Unsupported(format!("{other:?}"))),
-            },
+            act: function(m.act)?,
             gate: m.gated.then(|| project("ffn_gate")).transpose()?,
             up: project("ffn_up")?,
             down: project("ffn_down")?,
@@ -86,6 +82,19 @@ impl MlpStep {
     }
 }
 
+/// How the kernels spell it.
+pub(crate) fn function(act: Function) -> Result<Glu, LoadError> {
+    Ok(match act {
+        Function::Silu => Glu::Silu,
+        Function::GeluTanh => Glu::GeluTanh,
+        Function::Gelu => Glu::Gelu,
+        Function::Relu => Glu::Relu,
+        Function::Relu2 => Glu::Relu2,
+        Function::SiluClamped { limit } => Glu::ClampedGelu { limit },
+        other => return Err(LoadError::Unsupported(format!("{other:?}"))),
+    })
+}
+
 /// Rows up to which weights are read in one run of memory each; more are computed a few columns at
 /// a time, whose products stay in a cache.
 const FEW: usize = 16;
@@ -117,8 +126,12 @@ impl Buffers {
     }
 }
 
-/// The distinct widths of a model's MLPs.
+/// The distinct widths of a model's MLPs, shared experts among them.
 pub(crate) fn widths(spec: &ModelSpec) -> Vec<usize> {
-    let width = |op: &Op| if let Op::Mlp(m) = op { Some(m.d_ff) } else { None };
+    let width = |op: &Op| match op {
+        Op::Mlp(m) => Some(m.d_ff),
+        Op::Moe(m) => m.shared.as_ref().map(|s| s.mlp.d_ff),
+        _ => None,
+    };
     distinct(spec.ops().filter_map(width), usize::eq)
 }

@@ -9,18 +9,21 @@ mod clock;
 mod executor;
 mod head;
 mod mlp;
+mod moe;
 pub(crate) mod pack;
 mod plan;
+mod router;
 pub(crate) mod scratch;
 
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Op, Scaling, Skip, Then};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Scaling, Skip, Then};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
 use rinfer_kernels::kv::KvKind;
+use router::{MOST_BEST, MOST_GROUPS};
 
 /// The CPU, with some of its threads and one of its instruction tiers.
 pub struct Cpu {
@@ -77,7 +80,7 @@ impl Backend for Cpu {
             Op::Mamba2(_) => refuse(true, "Mamba-2"),
             Op::RgLru(_) => refuse(true, "the real-gated linear recurrence"),
             Op::ShortConv(_) => refuse(true, "short convolutions"),
-            Op::Moe(_) => refuse(true, "mixtures of experts"),
+            Op::Moe(m) => check_moe(m),
         });
         ends().and_then(|()| ropes.chain(branches).chain(ops).chain(shared).collect())
     }
@@ -118,9 +121,14 @@ fn check_shared(spec: &ModelSpec, i: usize, a: &Attention) -> Result<(), String>
     refuse(!fits, "keys and values shared with an attention of another shape")
 }
 
+fn check_moe(m: &Moe) -> Result<(), String> {
+    let groups = m.router.groups;
+    refuse(groups.is_some_and(|g| g.count > MOST_GROUPS), "more than 64 groups of experts")?;
+    refuse(groups.is_some_and(|g| g.best > MOST_BEST), "groups of so many best experts")?;
+    m.shared.iter().map(|s| &s.mlp).chain([&m.expert]).try_for_each(check_mlp)
+}
+
 fn check_mlp(m: &Mlp) -> Result<(), String> {
-    refuse(matches!(m.act, Act::SiluClamped { .. }), "clamped SiLU")?;
-    refuse(m.act == Act::Relu, "ReLU")?;
     refuse(m.act == Act::XIelu, "xIELU")?;
     refuse(m.gate_scale != 1.0, "scaled gates")?;
     refuse(m.sparsity.is_some(), "sparse gates")

@@ -7,6 +7,7 @@ use rinfer_formats::{DType, Tensor, Weights};
 use rinfer_kernels::layout::{RowCodes, Source};
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Layout, Packed, Team};
+use std::borrow::Cow;
 use std::mem::take;
 use std::ops::Range;
 
@@ -31,7 +32,19 @@ impl<'a> Packer<'a> {
     }
     /// The matrix called `name`.
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
-        let tensor = self.get(name)?;
+        self.pack(name, self.get(name)?)
+    }
+    /// The matrices that lie one after another in the tensor called `name`, `[count, rows, cols]`.
+    pub fn stack(&self, name: &str) -> Result<Vec<Packed>, LoadError> {
+        let all = self.get(name)?;
+        let each = all.bytes.len() / all.shape[0].max(1);
+        let one = |bytes| {
+            let (dtype, shape) = (all.dtype, all.shape[1..].into());
+            self.pack(name, Tensor { dtype, shape, bytes: Cow::Borrowed(bytes) })
+        };
+        all.bytes.chunks_exact(each.max(1)).map(one).collect()
+    }
+    fn pack(&self, name: &str, tensor: Tensor<'_>) -> Result<Packed, LoadError> {
         let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);
         let layout = layout(name, dtype, cols, self.quant);
         // Refused here rather than in a row, which can't.
@@ -60,12 +73,19 @@ impl<'a> Packer<'a> {
 /// The layout that holds rows of `cols` elements of a type: its own or what `quant` asks for, and f32
 /// where rows are no whole blocks of it.
 pub(crate) fn layout(name: &str, dtype: DType, cols: usize, quant: Quant) -> Layout {
+    let quant = kept(name, quant);
     let layout = match (quant, converted(name, quant)) {
         (Quant::Native, _) => dtype.format().packs().map(layout_of),
         (Quant::Int8, Some(_)) => Some(Layout::W8X),
         (_, to) => to.and_then(|to| to.format().packs()).map(layout_of),
     };
     layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
+}
+
+/// Routers keep the type that they have: a row that meets other experts is another row.
+fn kept(name: &str, quant: Quant) -> Quant {
+    let router = name.contains(".ffn_gate_inp") && quant != Quant::F32;
+    if router { Quant::Native } else { quant }
 }
 
 /// The type that matrices are converted to. Embeddings and heads keep 8 bits: they are a small share
@@ -97,6 +117,7 @@ enum Form {
 /// # Errors
 /// A conversion of what was quantised before, or of numbers beyond the type's range.
 fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, quant: Quant) -> Result<Form, LoadError> {
+    let quant = kept(name, quant);
     let own = tensor.dtype.format().packs().map(layout_of);
     let to = converted(name, quant).filter(|_| layout != Layout::F32);
     if to.map_or(own == Some(layout), |to| to == tensor.dtype) {

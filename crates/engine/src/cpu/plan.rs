@@ -2,6 +2,7 @@
 use super::attention::AttentionStep;
 use super::head::HeadStep;
 use super::mlp::MlpStep;
+use super::moe::MoeStep;
 use super::pack::Packer;
 use crate::backend::LoadError;
 use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Part};
@@ -41,6 +42,7 @@ pub(crate) struct Step {
 pub(crate) enum Block {
     Attention(Box<AttentionStep>),
     Mlp(Box<MlpStep>),
+    Moe(Box<MoeStep>),
 }
 
 impl Plan {
@@ -82,7 +84,8 @@ impl Step {
                 let nth = attentions.next().unwrap_or_default();
                 AttentionStep::new(spec, i, a, nth, packer).map(|a| Block::Attention(a.into()))
             }
-            Op::Mlp(m) => MlpStep::new(spec, i, m, packer).map(|m| Block::Mlp(m.into())),
+            Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
+            Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
         };
         let blocks: Vec<Block> = branch.parts.iter().map(block).collect::<Result<_, _>>()?;
@@ -110,12 +113,14 @@ impl Block {
         match self {
             Block::Attention(a) => a.reads_q8(),
             Block::Mlp(m) => m.reads_q8(),
+            Block::Moe(m) => m.reads_q8(),
         }
     }
     fn bytes(&self) -> usize {
         match self {
             Block::Attention(a) => a.bytes(),
             Block::Mlp(m) => m.bytes(),
+            Block::Moe(m) => m.bytes(),
         }
     }
 }
@@ -138,14 +143,18 @@ impl NormWeights {
         let Some(norm) = norm else { return Ok(None) };
         let vector = |part| packer.vector(&format!("{name}.{part}"));
         Ok(Some(NormWeights {
-            kind: match norm.kind {
-                NormKind::Rms => ops::NormKind::Rms,
-                NormKind::Layer => ops::NormKind::Layer,
-            },
-            eps: norm.eps,
             weight: norm.weight.then(|| vector("weight")).transpose()?,
             bias: norm.bias.then(|| vector("bias")).transpose()?,
+            ..NormWeights::of(norm, None)
         }))
+    }
+    /// A norm with these weights and no bias.
+    pub fn of(norm: &Norm, weight: Option<Vec<f32>>) -> NormWeights {
+        let kind = match norm.kind {
+            NormKind::Rms => ops::NormKind::Rms,
+            NormKind::Layer => ops::NormKind::Layer,
+        };
+        NormWeights { kind, eps: norm.eps, weight, bias: None }
     }
     /// What the kernels take.
     pub fn view(&self) -> ops::Norm<'_> {

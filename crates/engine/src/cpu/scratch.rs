@@ -1,6 +1,6 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
-use super::{attention, head, mlp};
+use super::{attention, head, mlp, moe};
 use crate::backend::Limits;
 use crate::spec::ModelSpec;
 use rinfer_kernels::{Act, Mat};
@@ -19,6 +19,8 @@ pub(crate) struct Scratch {
     pub attention: Vec<attention::Buffers>,
     /// By width of MLP.
     pub mlp: Vec<mlp::Buffers>,
+    /// By shape of mixture.
+    pub moe: Vec<moe::Buffers>,
     /// Of the head.
     pub head: head::Buffers,
 }
@@ -38,6 +40,7 @@ impl Scratch {
                 .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
                 .collect(),
             mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
+            moe: moe::shapes(spec).iter().map(|m| moe::Buffers::new(m, d, rows, threads)).collect(),
             head: head::Buffers::new(spec, rows),
         }
     }
@@ -47,7 +50,9 @@ impl Scratch {
         let shared = self.input.bytes() + ends;
         let angles: usize = self.angles.iter().map(Angles::bytes).sum();
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
-        shared + angles + attention + self.mlp.iter().map(mlp::Buffers::bytes).sum::<usize>()
+        let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();
+        let moe: usize = self.moe.iter().map(moe::Buffers::bytes).sum();
+        shared + angles + attention + mlp + moe
     }
 }
 

@@ -3,14 +3,21 @@ use crate::backend::LoadError;
 use crate::config::{Config, ConfigError};
 use crate::spec::ModelSpec;
 
+mod bailing;
 mod cohere;
 pub mod common;
+mod ernie_moe;
 mod exaone;
 mod gemma;
+mod glm4_moe;
+mod granite_moe;
 mod hunyuan;
 mod llama;
+mod mixtral;
 mod olmo;
+mod olmoe;
 mod qwen;
+mod qwen_moe;
 mod smollm;
 mod stablelm;
 
@@ -31,6 +38,19 @@ pub static FAMILIES: &[&Family] = &[
     &olmo::OLMO2,
     &smollm::SMOLLM3,
     &stablelm::STABLELM,
+    &mixtral::MIXTRAL,
+    &mixtral::MINIMAX_M2,
+    &qwen_moe::QWEN2_MOE,
+    &qwen_moe::QWEN3_MOE,
+    &qwen_moe::MELLUM,
+    &glm4_moe::GLM4_MOE,
+    &glm4_moe::DOTS1,
+    &glm4_moe::EXAONE_MOE,
+    &olmoe::OLMOE,
+    &olmoe::FLEX_OLMO,
+    &granite_moe::GRANITE_MOE,
+    &bailing::BAILING_MOE,
+    &ernie_moe::ERNIE4_5_MOE,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.

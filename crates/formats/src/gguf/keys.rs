@@ -29,6 +29,19 @@ const KEYS: &[(&str, &str)] = &[
     ("vocab_size", "vocab_size"),
     ("expert_count", "num_local_experts"),
     ("expert_used_count", "num_experts_per_tok"),
+    ("expert_feed_forward_length", "moe_intermediate_size"),
+    ("expert_shared_count", "n_shared_experts"),
+    ("leading_dense_block_count", "first_k_dense_replace"),
+    ("expert_weights_scale", "routed_scaling_factor"),
+    ("expert_weights_norm", "norm_topk_prob"),
+    ("expert_group_count", "n_group"),
+    ("expert_group_used_count", "topk_group"),
+    ("interleave_moe_layer_step", "interleave_moe_layer_step"),
+    ("attention.scale", "attention_multiplier"),
+    ("embedding_scale", "embedding_multiplier"),
+    ("residual_scale", "residual_multiplier"),
+    ("logit_scale", "logits_scaling"),
+    ("nextn_predict_layers", "num_nextn_predict_layers"),
 ];
 
 /// Keys of the tokenizer, and what config.json calls them.
@@ -44,6 +57,7 @@ const PRESENT: &[(&str, &str)] = &[
     ("blk.0.attn_output.bias", "attention_out_bias"),
     ("blk.0.attn_q_norm.weight", "use_qk_norm"),
     ("blk.0.ffn_up.bias", "mlp_bias"),
+    ("blk.0.attn_q_norm.weight", "use_qk_norm"),
 ];
 
 /// What every decoder of [`ARCHITECTURES`] must state.
@@ -56,6 +70,9 @@ const REQUIRED: &[&str] = &[
 ];
 /// Of which it must state one.
 const EPSILONS: [&str; 2] = ["attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"];
+
+/// Layers that are looked through: more than any model has.
+const MOST_LAYERS: u64 = 4096;
 
 /// What an architecture leaves unsaid.
 struct Architecture {
@@ -114,6 +131,15 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { gguf: "stablelm", hf: "stablelm", ..PLAIN },
     Architecture { gguf: "qwen2", hf: "qwen2", ..PLAIN },
     Architecture { gguf: "qwen3", hf: "qwen3", ..PLAIN },
+    Architecture { gguf: "qwen2moe", hf: "qwen2_moe", ..PLAIN },
+    Architecture { gguf: "qwen3moe", hf: "qwen3_moe", ..PLAIN },
+    Architecture { gguf: "minimax-m2", hf: "minimax_m2", ..PLAIN },
+    Architecture { gguf: "glm4moe", hf: "glm4_moe", ..PLAIN },
+    Architecture { gguf: "dots1", hf: "dots1", ..PLAIN },
+    Architecture { gguf: "olmoe", hf: "olmoe", ..PLAIN },
+    Architecture { gguf: "granitemoe", hf: "granitemoe", ..PLAIN },
+    Architecture { gguf: "bailingmoe", hf: "bailing_moe", ..PLAIN },
+    Architecture { gguf: "ernie4_5-moe", hf: "ernie4_5_moe", ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
     Architecture {
         gguf: "gemma2",
@@ -157,6 +183,7 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     }
     config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());
     vocabulary(gguf, &mut config)?;
+    shared(gguf, &mut config);
     if let Some(scaling) = scaling(gguf, name)? {
         config.insert("rope_scaling".to_owned(), scaling);
     }
@@ -221,6 +248,16 @@ fn vocabulary(gguf: &Gguf, config: &mut Map<String, Json>) -> Result<(), Error> 
         config.insert("vocab_size".to_owned(), size.into());
     }
     Ok(())
+}
+
+/// The width of experts that every row visits: converters disagree on what to say of it.
+fn shared(gguf: &Gguf, config: &mut Map<String, Json>) {
+    let layers = config.get("num_hidden_layers").and_then(Json::as_u64).unwrap_or(0);
+    let last = (0..layers.min(MOST_LAYERS)).rev();
+    let width = last.filter_map(|i| gguf.get(&format!("blk.{i}.ffn_up_shexp.weight"))).next();
+    if let Some(width) = width {
+        config.insert("shared_expert_intermediate_size".to_owned(), width.rows().into());
+    }
 }
 
 /// Rotary scaling. Llama 3's is not in the metadata but in the tensor `rope_freqs.weight`.

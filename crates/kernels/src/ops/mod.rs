@@ -31,6 +31,8 @@ pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};
 pub use softcap::softcap;
 pub use weighted::weighted;
 
+use crate::mat::{Lent, Mat};
+
 use crate::{Kernels, Team};
 
 /// Who computes: the threads and the instruction tier.
@@ -69,4 +71,23 @@ impl Ctx {
             task(i / chunks, from, CHUNK.min(cols - from));
         });
     }
+}
+
+/// `task` with every row of `x` and as large a part of `out`, in its order, on the team where there
+/// is enough to do.
+///
+/// # Panics
+/// If `out` is not the same for each row.
+pub fn by_row<T: Send>(
+    ctx: &Ctx,
+    x: &mut Mat,
+    out: &mut [T],
+    task: impl Fn(&mut [f32], &mut [T]) + Sync,
+) {
+    let (rows, cols) = (x.rows(), x.cols());
+    let each = out.len() / rows.max(1);
+    assert_eq!(each * rows, out.len(), "parts of one size");
+    let (x, out) = (x.shared(), Lent::new(out));
+    // SAFETY: a row is one task's.
+    ctx.each_row(rows, cols, |i| unsafe { task(x.part(i, 0, cols), out.part(i * each, each)) });
 }

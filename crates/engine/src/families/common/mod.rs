@@ -1,4 +1,5 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
+pub mod experts;
 pub mod names;
 
 use crate::config::{Config, ConfigError};

@@ -82,16 +82,16 @@ impl List {
     /// A norm whose parameters are several vectors.
     fn norms(&mut self, name: &str, norm: Option<&Norm>, shape: &[usize]) {
         let Some(norm) = norm else { return };
-        let mut add = |part: &str| {
-            let (name, shape) = (format!("{name}.{part}"), shape.to_vec());
-            self.0.push(Need { name, shape, packed: false });
-        };
         if norm.weight {
-            add("weight");
+            self.vectors(format!("{name}.weight"), shape.to_vec());
         }
         if norm.bias {
-            add("bias");
+            self.vectors(format!("{name}.bias"), shape.to_vec());
         }
+    }
+    /// Several vectors.
+    fn vectors(&mut self, name: String, shape: Vec<usize>) {
+        self.0.push(Need { name, shape, packed: false });
     }
     fn branch(&mut self, i: usize, branch: &Branch, d: usize) {
         let (pre, post) = branch_norms(branch);
@@ -108,15 +108,15 @@ impl List {
     fn op(&mut self, i: usize, op: &Op, d: usize) {
         match op {
             Op::Attention(a) => self.attention(i, a, d),
-            Op::Mlp(m) => self.mlp(i, m, d),
+            Op::Mlp(m) => self.mlp(i, "", m, d),
+            Op::Moe(m) => self.moe(i, m, d),
             Op::Mla(_)
             | Op::DeltaNet(_)
             | Op::Lightning(_)
             | Op::Mamba1(_)
             | Op::Mamba2(_)
             | Op::RgLru(_)
-            | Op::ShortConv(_)
-            | Op::Moe(_) => {}
+            | Op::ShortConv(_) => {}
         }
     }
 }
