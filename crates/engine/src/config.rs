@@ -102,6 +102,14 @@ impl Config {
         let expected = format!("a whole number from 1 to {LARGEST}");
         value.map(|v| v as usize).ok_or_else(|| self.refuse(key, &expected))
     }
+    /// As [`Config::size`], or a list with the same for each layer.
+    pub fn same_size(&self, key: &str) -> Result<usize> {
+        match &self.sizes(key).unwrap_or_default()[..] {
+            [] => self.size(key),
+            [first, rest @ ..] if *first > 0 && rest.iter().all(|n| n == first) => Ok(*first),
+            _ => Err(self.refuse(key, "one whole number above zero, the same for each layer")),
+        }
+    }
     /// As [`Config::size`], if the key is there.
     pub fn size_or(&self, key: &str, default: usize) -> Result<usize> {
         if self.get(key).is_some() { self.size(key) } else { Ok(default) }
@@ -318,6 +326,7 @@ mod tests {
                 let c = config(at);
                 let results = [
                     c.size("k").err(),
+                    c.same_size("k").err(),
                     c.size_or("k", 1).err(),
                     c.count_or("k", 1).err(),
                     c.optional_size("k").err(),
@@ -352,6 +361,9 @@ mod tests {
             &format!("config key 'hidden_size': found \"a\", {expected}"),
         );
         assert_eq!(config(json!({"hidden_size": 64.0})).size("hidden_size"), Ok(64));
+        let same = |json| config(json).same_size("k").ok();
+        assert_eq!([same(json!({"k": 3})), same(json!({"k": [3, 3]}))], [Some(3); 2]);
+        assert_eq!([same(json!({"k": [3, 4]})), same(json!({"k": [0, 0]}))], [None; 2]);
     }
 
     #[test]

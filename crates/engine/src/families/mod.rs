@@ -3,6 +3,7 @@ use crate::backend::LoadError;
 use crate::config::{Config, ConfigError};
 use crate::spec::ModelSpec;
 
+mod afmoe;
 mod bailing;
 mod cohere;
 pub mod common;
@@ -10,9 +11,11 @@ mod ernie_moe;
 mod exaone;
 mod gemma;
 mod glm4_moe;
+mod gpt_oss;
 mod granite_moe;
 mod hunyuan;
 mod llama;
+mod llama4;
 mod mixtral;
 mod olmo;
 mod olmoe;
@@ -34,6 +37,7 @@ pub static FAMILIES: &[&Family] = &[
     &cohere::COHERE2,
     &exaone::EXAONE4,
     &hunyuan::HUNYUAN,
+    &hunyuan::HUNYUAN_MOE,
     &olmo::OLMO,
     &olmo::OLMO2,
     &smollm::SMOLLM3,
@@ -51,6 +55,9 @@ pub static FAMILIES: &[&Family] = &[
     &granite_moe::GRANITE_MOE,
     &bailing::BAILING_MOE,
     &ernie_moe::ERNIE4_5_MOE,
+    &gpt_oss::GPT_OSS,
+    &llama4::LLAMA4,
+    &afmoe::AFMOE,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.

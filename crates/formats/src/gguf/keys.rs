@@ -57,7 +57,6 @@ const PRESENT: &[(&str, &str)] = &[
     ("blk.0.attn_output.bias", "attention_out_bias"),
     ("blk.0.attn_q_norm.weight", "use_qk_norm"),
     ("blk.0.ffn_up.bias", "mlp_bias"),
-    ("blk.0.attn_q_norm.weight", "use_qk_norm"),
 ];
 
 /// What every decoder of [`ARCHITECTURES`] must state.
@@ -140,6 +139,8 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { gguf: "granitemoe", hf: "granitemoe", ..PLAIN },
     Architecture { gguf: "bailingmoe", hf: "bailing_moe", ..PLAIN },
     Architecture { gguf: "ernie4_5-moe", hf: "ernie4_5_moe", ..PLAIN },
+    Architecture { gguf: "gpt-oss", hf: "gpt_oss", ..PLAIN },
+    Architecture { gguf: "llama4", hf: "llama4_text", ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
     Architecture {
         gguf: "gemma2",

@@ -15,7 +15,7 @@ impl Common {
             &["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"],
         ))?;
         let key = first(c, &["num_experts_per_tok", "moe_k", "moe_topk"]);
-        let top_k = c.size(key)?;
+        let top_k = c.same_size(key)?;
         if top_k > experts {
             return Err(c.refuse(key, &format!("at most the number of experts, {experts}")));
         }
@@ -27,7 +27,7 @@ impl Common {
         if !fits {
             return Err(c.refuse("n_group", "a divisor of the number of experts"));
         }
-        let d_ff = c.size(first(c, &["moe_intermediate_size", "intermediate_size"]))?;
+        let d_ff = c.same_size(first(c, &["moe_intermediate_size", "intermediate_size"]))?;
         let expert = Mlp { d_ff, ..self.gated(act) };
         Ok(Moe { experts, top_k, expert, router, shared: None })
     }
