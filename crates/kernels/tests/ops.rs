@@ -98,6 +98,12 @@ fn norms() {
                 };
                 check(11, |ctx, rows| act_bits(&run(ctx, rows, true)));
                 let y = check(11, |ctx, rows| bits(run(ctx, rows, false).f32_mut()));
+                let in_place = check(11, |ctx, rows| {
+                    let mut x = copy(&x, rows);
+                    norm_in_place(ctx, &n, &mut x);
+                    bits(&x)
+                });
+                assert!(in_place == y);
                 near(
                     &y,
                     |i, j| {
@@ -168,9 +174,10 @@ fn what_is_no_number_is_not_hidden() {
     }
 }
 
-const GLUS: [Glu; 9] = [
+const GLUS: [Glu; 10] = [
     Glu::Sigmoid,
     Glu::Silu,
+    Glu::SiluScaled(0.7),
     Glu::GeluTanh,
     Glu::Gelu,
     Glu::Relu,
@@ -203,6 +210,10 @@ fn gated_units() {
                         let y = match act {
                             Glu::Sigmoid => 1.0 / (1.0 + (-x).exp()),
                             Glu::Silu => x / (1.0 + (-x).exp()),
+                            Glu::SiluScaled(by) => {
+                                let x = x * f64::from(by);
+                                x / (1.0 + (-x).exp())
+                            }
                             Glu::GeluTanh => {
                                 let u = (2.0 / std::f64::consts::PI).sqrt()
                                     * (x + 0.044715 * x.powi(3));
@@ -239,14 +250,22 @@ fn residuals() {
         let mut random = Random(cols as u64);
         let (x, y, weight) = (random.mat(11, cols), random.mat(11, cols), random.vec(cols));
         let post = Norm { kind: NormKind::Rms, eps: 1e-6, weight: Some(&weight), bias: None };
-        for post in [None, Some(post)] {
-            let how = Residual { post, scale: 0.37 };
+        let skip = random.mat(11, cols);
+        for (post, skips, then) in
+            [(None, false, 1.0), (Some(post), false, 1.0), (None, true, 0.8), (None, false, 3.0)]
+        {
             let sum = check(11, |ctx, rows| {
+                let skip = copy(&skip, rows.clone());
+                let skip = skips.then(|| (0.6, skip.view()));
+                let how = Residual { post, scale: 0.37, skip, then };
                 let (mut y, mut x) = (copy(&y, rows.clone()), copy(&x, rows));
                 residual(ctx, &how, &mut y, &mut x);
                 bits(&x)
             });
-            let want = |i, j| f64::from(x.row(i)[j]) + 0.37 * f64::from(y.row(i)[j]);
+            let want = |i: usize, j: usize| {
+                let from = if skips { 0.6 * skip.row(i)[j] } else { x.row(i)[j] };
+                f64::from(then) * (f64::from(from) + 0.37 * f64::from(y.row(i)[j]))
+            };
             if post.is_none() {
                 near(&sum, want, 1e-6);
             }

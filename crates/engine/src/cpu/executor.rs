@@ -1,7 +1,7 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
 use super::clock::Clock;
 use super::pack::Packer;
-use super::plan::{Block, NormWeights, Plan, Step};
+use super::plan::{Block, NormWeights, PartStep, Plan, Step};
 use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
@@ -137,7 +137,7 @@ impl backend::Executor for CpuExecutor {
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         let Plan { head, embed, .. } = &self.plan;
         let Scratch { stream, head: buffers, .. } = &mut self.scratch;
-        head.run(&mut pass, embed, stream, &self.wanted, buffers, &mut out.data);
+        head.run(&mut pass, &embed.table, stream, &self.wanted, buffers, &mut out.data);
         Ok(())
     }
     fn state(&mut self) -> &mut dyn State {
@@ -154,12 +154,8 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
         angles.fill(pass.rows);
     }
     pass.clock.lap(Kind::Rotate);
-    ops::embed(pass.ctx, &plan.embed, ids, plan.embed_scale, &mut s.stream);
-    pass.clock.lap(Kind::Embed);
+    plan.embed.run(pass, ids, &mut s.places, &mut s.branch, &mut s.stream);
     for step in &plan.steps {
-        let pre = step.pre.as_ref().map(NormWeights::view);
-        ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
-        pass.clock.lap(Kind::Norm);
         branch(step, pass, s);
     }
 }
@@ -167,13 +163,23 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
 /// Adds a branch's share of its input to the stream.
 fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
     let as_is = step.joins_as_is();
-    for (i, block) in step.blocks.iter().enumerate() {
-        if let Block::Moe(m) = block {
+    for (i, part) in step.parts.iter().enumerate() {
+        if i == 0 || step.parts.iter().any(|part| part.pre.is_some()) {
+            let pre = part.pre.as_ref().or(step.pre.as_ref()).map(NormWeights::view);
+            ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
+            pass.clock.lap(Kind::Norm);
+        }
+        if let Block::Moe(m) = &part.block {
             m.route(pass, &mut s.moe, &mut s.input, &s.stream);
         }
-        let out = if as_is { &mut s.stream } else { &mut s.branch };
-        let store = if as_is || i > 0 { Store::Add } else { Store::Set };
-        match block {
+        let (out, store) = if !part.joins_as_is() {
+            (&mut s.part, Store::Set)
+        } else if as_is {
+            (&mut s.stream, Store::Add)
+        } else {
+            (&mut s.branch, if i > 0 { Store::Add } else { Store::Set })
+        };
+        match &part.block {
             Block::Attention(a) => {
                 a.run(pass, &s.angles, &mut s.attention, &mut s.input, out, store);
             }
@@ -182,10 +188,32 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
                 m.run(pass, (&mut s.moe, &mut s.mlp), &mut s.input, out, store);
             }
         }
+        if !part.joins_as_is() {
+            sum(part, i == 0, pass, s);
+        }
     }
     if !as_is {
-        let how = Residual { post: step.post.as_ref().map(NormWeights::view), scale: step.scale };
-        ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
-        pass.clock.lap(Kind::Norm);
+        join(step, pass, s);
     }
+}
+
+/// Adds a part's output to its branch's.
+fn sum(part: &PartStep, first: bool, pass: &mut Pass<'_>, s: &mut Scratch) {
+    if first {
+        s.branch.resize(s.part.rows());
+        s.branch.data_mut().fill(0.0);
+    }
+    let post = part.post.as_ref().map(NormWeights::view);
+    let how = Residual { post, scale: part.scale, skip: None, then: 1.0 };
+    ops::residual(pass.ctx, &how, &mut s.part, &mut s.branch);
+    pass.clock.lap(Kind::Norm);
+}
+
+/// Makes the stream of it and a branch's output.
+fn join(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
+    let post = step.post.as_ref().map(NormWeights::view);
+    let skip = step.skip.map(|by| (by, s.input.view()));
+    let how = Residual { post, scale: step.scale, skip, then: step.then };
+    ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+    pass.clock.lap(Kind::Norm);
 }

@@ -32,7 +32,7 @@ impl MlpStep {
         let name = |part| layer(i, &format!("{part}{suffix}"));
         let project = |part| Projection::new(&name(part), m.bias, packer);
         Ok(MlpStep {
-            act: function(m.act)?,
+            act: function(m),
             gate: m.gated.then(|| project("ffn_gate")).transpose()?,
             up: project("ffn_up")?,
             down: project("ffn_down")?,
@@ -83,16 +83,19 @@ impl MlpStep {
 }
 
 /// How the kernels spell it.
-pub(crate) fn function(act: Function) -> Result<Glu, LoadError> {
-    Ok(match act {
+pub(crate) fn function(m: &Mlp) -> Glu {
+    match m.act {
+        Function::Silu if m.gate_scale != 1.0 => Glu::SiluScaled(m.gate_scale),
         Function::Silu => Glu::Silu,
         Function::GeluTanh => Glu::GeluTanh,
         Function::Gelu => Glu::Gelu,
         Function::Relu => Glu::Relu,
         Function::Relu2 => Glu::Relu2,
         Function::SiluClamped { limit } => Glu::ClampedGelu { limit },
-        other => return Err(LoadError::Unsupported(format!("{other:?}"))),
-    })
+        Function::XIelu { positive, negative, beta, bound } => {
+            Glu::Xielu { p: positive, n: negative, beta, eps: bound }
+        }
+    }
 }
 
 /// Rows up to which weights are read in one run of memory each; more are computed a few columns at

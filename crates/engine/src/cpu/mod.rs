@@ -2,10 +2,11 @@
 //!
 //! `pack` turns tensors to what kernels read, `plan` resolves a spec and its weights to steps,
 //! `scratch` holds everything that a pass writes but state, `executor` runs a batch, `clock` says
-//! where its time went, and each kind of operation has a file.
+//! where its time went, and each end and each kind of operation has a file.
 mod angles;
 mod attention;
 mod clock;
+mod embed;
 mod executor;
 mod head;
 mod mlp;
@@ -18,7 +19,7 @@ pub(crate) mod scratch;
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Scaling, Skip, Then};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Scaling, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -48,6 +49,12 @@ impl Cpu {
     ) -> Result<CpuExecutor, LoadError> {
         self.check(spec).map_err(LoadError::Unsupported)?;
         weights::check(spec, weights)?;
+        let places = spec.embed.positions.map_or(usize::MAX, |p| p.rows.saturating_sub(p.offset));
+        if limits.context > places {
+            let problem =
+                format!("a context of {}, of which {places} have vectors", limits.context);
+            return Err(LoadError::Unsupported(problem));
+        }
         CpuExecutor::load(spec, weights, limits, self.threads, self.kernels)
     }
 }
@@ -59,8 +66,6 @@ impl Backend for Cpu {
 
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
-            refuse(spec.embed.norm.is_some(), "a norm of embeddings")?;
-            refuse(spec.embed.positions.is_some(), "learned positions")?;
             refuse(spec.embed.per_layer > 0, "per-layer embeddings")?;
             refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")
         };
@@ -129,17 +134,14 @@ fn check_moe(m: &Moe) -> Result<(), String> {
 }
 
 fn check_mlp(m: &Mlp) -> Result<(), String> {
-    refuse(m.act == Act::XIelu, "xIELU")?;
-    refuse(m.gate_scale != 1.0, "scaled gates")?;
+    refuse(m.gate_scale != 1.0 && m.act != Act::Silu, "scaled gates of others than SiLU")?;
     refuse(m.sparsity.is_some(), "sparse gates")
 }
 
 fn check_branch(b: &Branch) -> Result<(), String> {
-    let own = |part: &crate::spec::Part| part.pre.is_some() || part.post.is_some();
-    refuse(b.parts.iter().any(own), "norms of single parts of a branch")?;
-    refuse(b.parts.iter().any(|part| part.scale != 1.0), "scaled parts of a branch")?;
-    refuse(b.skip != Skip::Stream, "residuals of a branch's input")?;
-    refuse(b.then != Then::Nothing, "scaled streams")
+    let own = b.parts.iter().any(|part| part.pre.is_some());
+    let input = b.pre.is_some() || b.skip != Skip::Stream;
+    refuse(own && input, "norms of single parts of a branch's normed input")
 }
 
 #[cfg(test)]
@@ -178,8 +180,9 @@ mod tests {
         check(|s| attention(s).causal = false, "attention that is not causal");
         let shared = "keys and values shared with an attention of another shape";
         check(|s| attention(s).kv_from = Some(0), shared);
-        let positions = Some(Positions { rows: 9, offset: 0 });
-        check(|s| s.embed.positions = positions, "learned positions");
+        let norm = Some(Norm::rms(1e-6));
+        let twice = "norms of single parts of a branch's normed input";
+        check(|s| s.layers[0][1].parts[0].pre = norm, twice);
         check(|s| s.embed.per_layer = 8, "per-layer embeddings");
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
         let conv = || Op::ShortConv(ShortConv { width: 3, bias: false }).into();

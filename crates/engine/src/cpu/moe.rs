@@ -50,7 +50,7 @@ impl MoeStep {
         } else {
             (stack("ffn_up_exps")?, None)
         };
-        let act = mlp::function(m.expert.act)?;
+        let act = mlp::function(&m.expert);
         let shared = m.shared.as_ref().map(|s| SharedStep::new(spec, i, s, packer)).transpose()?;
         Ok(MoeStep {
             router: Projection::new(&layer(i, "ffn_gate_inp"), how.bias, packer)?,

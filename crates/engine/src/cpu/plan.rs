@@ -1,12 +1,13 @@
 //! A spec and its weights, resolved once to the steps of a forward pass.
 use super::attention::AttentionStep;
+use super::embed::EmbedStep;
 use super::head::HeadStep;
 use super::mlp::MlpStep;
 use super::moe::MoeStep;
 use super::pack::Packer;
 use crate::backend::LoadError;
-use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Part};
-use crate::weights::{branch_norms, layer};
+use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Skip, Then};
+use crate::weights::{branch_norms, layer, part_norms};
 use rinfer_kernels::layout::Reads;
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, Linear};
@@ -14,10 +15,8 @@ use rinfer_kernels::{Mat, Packed};
 
 /// Everything that a pass reads but state.
 pub(crate) struct Plan {
-    /// The token embedding.
-    pub embed: Packed,
-    /// Multiplies it.
-    pub embed_scale: f32,
+    /// From tokens to the stream.
+    pub embed: EmbedStep,
     /// All layers' branches.
     pub steps: Vec<Step>,
     /// The logits.
@@ -28,13 +27,31 @@ pub(crate) struct Plan {
 pub(crate) struct Step {
     /// Of the stream.
     pub pre: Option<NormWeights>,
-    /// On one input.
-    pub blocks: Vec<Block>,
+    /// On one input, or each on one that it norms itself.
+    pub parts: Vec<PartStep>,
     /// Whether one of them reads 8-bit activations.
     pub q8: bool,
-    /// Of the blocks' sum.
+    /// Of the parts' sum.
     pub post: Option<NormWeights>,
     /// Multiplies what joins the stream.
+    pub scale: f32,
+    /// What multiplies the input, if that is what the sum joins.
+    pub skip: Option<f32>,
+    /// Multiplies the stream then.
+    pub then: f32,
+    /// Bytes of `then`, if it is learned.
+    then_bytes: usize,
+}
+
+/// One operation between norms of its own.
+pub(crate) struct PartStep {
+    /// Of the stream.
+    pub pre: Option<NormWeights>,
+    /// The operation.
+    pub block: Block,
+    /// Of its output.
+    pub post: Option<NormWeights>,
+    /// Multiplies that.
     pub scale: f32,
 }
 
@@ -56,16 +73,11 @@ impl Plan {
                 steps.push(Step::new(spec, i, branch, &mut attentions, packer)?);
             }
         }
-        Ok(Plan {
-            embed: packer.matrix("token_embd.weight")?,
-            embed_scale: spec.embed.scale,
-            steps,
-            head: HeadStep::new(spec, packer)?,
-        })
+        Ok(Plan { embed: EmbedStep::new(spec, packer)?, steps, head: HeadStep::new(spec, packer)? })
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
-        let ends = self.embed.bytes().len() + self.head.bytes();
+        let ends = self.embed.bytes() + self.head.bytes();
         ends + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 }
@@ -79,7 +91,66 @@ impl Step {
         packer: &Packer<'_>,
     ) -> Result<Step, LoadError> {
         let (pre, post) = branch_norms(branch);
-        let block = |part: &Part| match &part.op {
+        let parts = branch.parts.iter().enumerate().map(|(at, part)| {
+            let (pre, post) = part_norms(branch, at);
+            Ok(PartStep {
+                pre: NormWeights::new(part.pre.as_ref(), &layer(i, pre), packer)?,
+                block: Block::new(spec, i, &part.op, attentions, packer)?,
+                post: NormWeights::new(part.post.as_ref(), &layer(i, post), packer)?,
+                scale: part.scale,
+            })
+        });
+        let parts: Vec<PartStep> = parts.collect::<Result<_, LoadError>>()?;
+        let learned = || packer.vector(&layer(i, "layer_output_scale.weight"));
+        let (then, then_bytes) = match branch.then {
+            Then::Nothing => (1.0, 0),
+            Then::Scale(by) => (by, 0),
+            Then::Learned => (learned()?[0], 4),
+        };
+        Ok(Step {
+            pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
+            q8: parts.iter().any(|part| part.block.reads_q8()),
+            parts,
+            post: NormWeights::new(branch.post.as_ref(), &layer(i, post), packer)?,
+            scale: branch.scale,
+            skip: if let Skip::Input(by) = branch.skip { Some(by) } else { None },
+            then,
+            then_bytes,
+        })
+    }
+    /// Whether the one part's output joins the stream as it is, so that its last product can be
+    /// added right there.
+    pub fn joins_as_is(&self) -> bool {
+        let bare = self.post.is_none() && self.scale == 1.0;
+        let stream = self.skip.is_none() && self.then == 1.0;
+        bare && stream && matches!(&self.parts[..], [part] if part.joins_as_is())
+    }
+    fn bytes(&self) -> usize {
+        let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
+        self.then_bytes + norms.chain(self.parts.iter().map(PartStep::bytes)).sum::<usize>()
+    }
+}
+
+impl PartStep {
+    /// Whether the operation's output joins the branch's sum as it is.
+    pub fn joins_as_is(&self) -> bool {
+        self.post.is_none() && self.scale == 1.0
+    }
+    fn bytes(&self) -> usize {
+        let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
+        norms.chain([self.block.bytes()]).sum()
+    }
+}
+
+impl Block {
+    fn new(
+        spec: &ModelSpec,
+        i: usize,
+        op: &Op,
+        attentions: &mut impl Iterator<Item = usize>,
+        packer: &Packer<'_>,
+    ) -> Result<Block, LoadError> {
+        match op {
             Op::Attention(a) => {
                 let nth = attentions.next().unwrap_or_default();
                 AttentionStep::new(spec, i, a, nth, packer).map(|a| Block::Attention(a.into()))
@@ -87,28 +158,8 @@ impl Step {
             Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
             Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
-        };
-        let blocks: Vec<Block> = branch.parts.iter().map(block).collect::<Result<_, _>>()?;
-        Ok(Step {
-            pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
-            q8: blocks.iter().any(Block::reads_q8),
-            blocks,
-            post: NormWeights::new(branch.post.as_ref(), &layer(i, post), packer)?,
-            scale: branch.scale,
-        })
+        }
     }
-    /// Whether the one block's output joins the stream as it is, so that its last product can be
-    /// added right there.
-    pub fn joins_as_is(&self) -> bool {
-        self.blocks.len() == 1 && self.post.is_none() && self.scale == 1.0
-    }
-    fn bytes(&self) -> usize {
-        let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
-        norms.chain(self.blocks.iter().map(Block::bytes)).sum()
-    }
-}
-
-impl Block {
     fn reads_q8(&self) -> bool {
         match self {
             Block::Attention(a) => a.reads_q8(),

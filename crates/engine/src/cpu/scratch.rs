@@ -2,7 +2,7 @@
 use super::angles::Angles;
 use super::{attention, head, mlp, moe};
 use crate::backend::Limits;
-use crate::spec::ModelSpec;
+use crate::spec::{ModelSpec, Part};
 use rinfer_kernels::{Act, Mat};
 
 /// The buffers of a pass.
@@ -13,6 +13,10 @@ pub(crate) struct Scratch {
     pub input: Act,
     /// A branch's output, where it does not join the stream as it is.
     pub branch: Mat,
+    /// A part's output, where it does not join its branch's as it is.
+    pub part: Mat,
+    /// The rows of learned positions that a batch adds.
+    pub places: Vec<u32>,
     /// By rotary table.
     pub angles: Vec<Angles>,
     /// By shape of attention.
@@ -30,10 +34,14 @@ impl Scratch {
     pub fn new(spec: &ModelSpec, limits: &Limits, threads: usize) -> Scratch {
         let (rows, d) = (limits.batch, spec.d_model);
         let attention = attention::shapes(spec);
+        let bare = |part: &Part| part.post.is_none() && part.scale == 1.0;
+        let mut parts = spec.layers.iter().flatten().flat_map(|branch| &branch.parts);
         Scratch {
             stream: Mat::new(rows, d),
             input: Act::new(rows, d),
             branch: Mat::new(rows, d),
+            part: Mat::new(if parts.all(bare) { 0 } else { rows }, d),
+            places: Vec::with_capacity(spec.embed.positions.map_or(0, |_| rows)),
             angles: spec.ropes.iter().map(|r| Angles::new(r, rows)).collect(),
             attention: attention
                 .iter()
@@ -47,7 +55,7 @@ impl Scratch {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let ends = self.stream.bytes() + self.branch.bytes() + self.head.bytes();
-        let shared = self.input.bytes() + ends;
+        let shared = self.input.bytes() + self.part.bytes() + 4 * self.places.capacity() + ends;
         let angles: usize = self.angles.iter().map(Angles::bytes).sum();
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
         let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();

@@ -141,6 +141,16 @@ pub enum Act {
         /// Bound of both factors.
         limit: f32,
     },
-    /// Its four parameters are the layer's tensors. Huang & Schlag 2024, arXiv:2411.13010.
-    XIelu,
+    /// `beta·x`, and above zero `positive·x²` more, elsewhere `negative·(e^min(x, bound) - 1 - x)`
+    /// more. Huang & Schlag 2024, arXiv:2411.13010.
+    XIelu {
+        /// Curvature above zero.
+        positive: f32,
+        /// Weight of the exponential at and below zero.
+        negative: f32,
+        /// Slope at zero.
+        beta: f32,
+        /// Of the exponent.
+        bound: f32,
+    },
 }

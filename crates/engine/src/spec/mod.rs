@@ -149,10 +149,10 @@ pub struct RopeId(pub u8);
 pub struct Embed {
     /// Multiplies the embedding.
     pub scale: f32,
-    /// Applied to it then.
-    pub norm: Option<Norm>,
-    /// A learned vector a position is added.
+    /// A learned vector a position is added then.
     pub positions: Option<Positions>,
+    /// Applied to the sum.
+    pub norm: Option<Norm>,
     /// Width of what a token gives each layer besides, where layers read it.
     pub per_layer: usize,
 }

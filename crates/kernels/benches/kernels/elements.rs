@@ -94,7 +94,7 @@ fn quantise(bencher: Bencher, case: &Case) {
 #[divan::bench(args = cases(), sample_size = 16, sample_count = 50)]
 fn add(bencher: Bencher, case: &Case) {
     let (mut y, mut x) = (wave(case.rows, COLS), wave(case.rows, COLS));
-    let how = Residual { post: None, scale: 0.5 };
+    let how = Residual { post: None, scale: 0.5, skip: None, then: 1.0 };
     time(bencher, case, |ctx| residual(ctx, &how, &mut y, &mut x));
 }
 

@@ -10,6 +10,7 @@ pub(crate) unsafe fn glu<S: Isa>(f: Glu, gate: &[f32], up: &[f32], out: &mut [f3
         match f {
             Glu::Sigmoid => gated::<S, _>(Sigmoid, gate, up, out),
             Glu::Silu => gated::<S, _>(Silu, gate, up, out),
+            Glu::SiluScaled(scale) => gated::<S, _>(SiluScaled(scale), gate, up, out),
             Glu::GeluTanh => gated::<S, _>(GeluTanh, gate, up, out),
             Glu::Gelu => gated::<S, _>(Gelu, gate, up, out),
             Glu::Relu => gated::<S, _>(Relu, gate, up, out),
@@ -72,6 +73,16 @@ impl Function for Silu {
     unsafe fn of<S: Isa>(self, x: S::F) -> S::F {
         // SAFETY: the caller's promise.
         unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct SiluScaled(f32);
+impl Function for SiluScaled {
+    #[inline(always)]
+    unsafe fn of<S: Isa>(self, x: S::F) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { Silu.of::<S>(S::mul(x, S::splat(self.0))) }
     }
 }
 

@@ -10,6 +10,8 @@ pub enum Glu {
     Sigmoid,
     /// `x · sigmoid(x)`
     Silu,
+    /// The same of `x` times this.
+    SiluScaled(f32),
     /// GELU's tanh form.
     GeluTanh,
     /// GELU by the error function.

@@ -24,7 +24,7 @@ pub use gate_heads::gate_heads;
 pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use linear::{Linear, linear};
-pub use norm::{Norm, NormKind, norm};
+pub use norm::{Norm, NormKind, norm, norm_in_place};
 pub use quantise::quantise;
 pub use residual::{Residual, residual};
 pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};

@@ -54,6 +54,20 @@ pub fn norm(ctx: &Ctx, norm: Option<&Norm<'_>>, x: &Mat, out: &mut Act, q8: bool
     });
 }
 
+/// `x = norm(x)` row by row.
+///
+/// # Panics
+/// If the shapes differ.
+pub fn norm_in_place(ctx: &Ctx, norm: &Norm<'_>, x: &mut Mat) {
+    let (rows, cols) = (x.rows(), x.cols());
+    norm.check(cols);
+    let x = x.shared();
+    ctx.each_row(rows, cols, |i| {
+        // SAFETY: the tier is usable, lengths agree; a row is one task's.
+        unsafe { (ctx.kernels.norm)(norm, x.part(i, 0, cols)) };
+    });
+}
+
 impl Norm<'_> {
     /// # Panics
     /// If the parameters are not `len` long.

@@ -141,7 +141,7 @@ impl Common {
             d_model: self.d_model,
             vocab: self.vocab,
             context: self.context,
-            embed: Embed { scale: 1.0, norm: None, positions: None, per_layer: 0 },
+            embed: Embed { scale: 1.0, positions: None, norm: None, per_layer: 0 },
             ropes: vec![self.rope.clone()],
             layers: layers.collect(),
             final_norm: Some(self.rms()),

@@ -4,7 +4,7 @@ mod mlp;
 
 use super::{branch_norms, layer, part_norms, unused};
 use crate::backend::LoadError;
-use crate::spec::{Branch, Head, ModelSpec, Norm, Op};
+use crate::spec::{Branch, Head, ModelSpec, Norm, Op, Then};
 use rinfer_formats::Weights;
 use std::collections::BTreeSet;
 
@@ -27,9 +27,12 @@ pub fn needs(spec: &ModelSpec) -> Vec<Need> {
         list.matrix("position_embd", positions.rows, spec.d_model, false);
     }
     list.norm("token_embd_norm", spec.embed.norm.as_ref(), spec.d_model);
-    for (i, layer) in spec.layers.iter().enumerate() {
-        for branch in layer {
+    for (i, branches) in spec.layers.iter().enumerate() {
+        for branch in branches {
             list.branch(i, branch, spec.d_model);
+        }
+        if branches.iter().any(|branch| branch.then == Then::Learned) {
+            list.add(layer(i, "layer_output_scale.weight"), vec![1]);
         }
     }
     list.norm("output_norm", spec.final_norm.as_ref(), spec.d_model);
