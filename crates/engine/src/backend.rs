@@ -170,6 +170,17 @@ pub struct DeviceError(pub String);
 pub trait State {
     /// A new, empty sequence, if a slot is free.
     fn open(&mut self) -> Option<Slot>;
+    /// Says how long the prompt of an empty sequence is; otherwise that is as many rows as come
+    /// first. There are positions that depend on it: [`crate::rope::Scaling::LongRope`].
+    fn begin(&mut self, slot: Slot, prompt: usize) {
+        let _ = (slot, prompt);
+    }
+    /// Whether prompts of these lengths have the same positions, so that one's state may begin the
+    /// other's.
+    fn alike(&self, prompt: usize, other: usize) -> bool {
+        let _ = (prompt, other);
+        true
+    }
     /// A second sequence that shares the first `len` positions, by reference where pages are
     /// whole; none if no slot or page is free, or `len` can't be reached.
     fn fork(&mut self, from: Slot, len: usize) -> Option<Slot>;

@@ -30,6 +30,8 @@ pub struct Engine {
 struct Kept {
     slot: Slot,
     tokens: Vec<TokenId>,
+    /// How many of them were the prompt.
+    prompt: usize,
 }
 
 impl Engine {
@@ -101,7 +103,7 @@ impl Engine {
     /// Moves waiting requests to a slot, oldest first, until one finds no room.
     fn admit(&mut self) {
         while let Some(mut s) = self.waiting.pop_front() {
-            if let Some((slot, past)) = self.place(&s.tokens) {
+            if let Some((slot, past)) = self.place(&s.tokens, s.prompt) {
                 (s.slot, s.past) = (slot, past);
                 if s.tokens.len() == s.prompt {
                     s.cached = past;
@@ -116,9 +118,10 @@ impl Engine {
         }
     }
 
-    /// A slot with room for `tokens`, and how many of them it holds already.
-    fn place(&mut self, tokens: &[TokenId]) -> Option<(Slot, usize)> {
-        let (slot, past) = self.reuse(tokens).or_else(|| self.open())?;
+    /// A slot with room for `tokens`, which began with a prompt of so many, and how many of them it
+    /// holds already.
+    fn place(&mut self, tokens: &[TokenId], prompt: usize) -> Option<(Slot, usize)> {
+        let (slot, past) = self.reuse(tokens, prompt).or_else(|| self.open(prompt))?;
         while !self.executor.state().reserve(slot, tokens.len()) {
             if !self.evict() {
                 self.executor.state().close(slot);
@@ -130,10 +133,14 @@ impl Engine {
 
     /// The longest start of `tokens` that a kept state has. A state that `tokens` merely extends is
     /// taken over; another is shared, or cut if there is no slot to share it in.
-    fn reuse(&mut self, tokens: &[TokenId]) -> Option<(Slot, usize)> {
+    fn reuse(&mut self, tokens: &[TokenId], prompt: usize) -> Option<(Slot, usize)> {
         // The last token is computed in any case: its logits are wanted.
         let usable = &tokens[..tokens.len() - 1];
-        let common = |k: &Kept| k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count();
+        let state = self.executor.state();
+        let common = |k: &Kept| match state.alike(k.prompt, prompt) {
+            true => k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count(),
+            false => 0,
+        };
         let (i, past) =
             self.kept.iter().map(common).enumerate().max_by_key(|(_, common)| *common)?;
         if past == 0 {
@@ -161,9 +168,10 @@ impl Engine {
         state.open().map(|slot| state.close(slot)).is_some()
     }
 
-    fn open(&mut self) -> Option<(Slot, usize)> {
+    fn open(&mut self, prompt: usize) -> Option<(Slot, usize)> {
         loop {
             if let Some(slot) = self.executor.state().open() {
+                self.executor.state().begin(slot, prompt);
                 return Some((slot, 0));
             }
             if !self.evict() {
@@ -234,13 +242,13 @@ impl Engine {
         }
         let state = self.executor.state();
         self.kept.retain(|k| {
-            let within = s.tokens.starts_with(&k.tokens);
+            let within = s.tokens.starts_with(&k.tokens) && state.alike(k.prompt, s.prompt);
             if within {
                 state.close(k.slot);
             }
             !within
         });
-        self.kept.push(Kept { slot: s.slot, tokens: s.tokens });
+        self.kept.push(Kept { slot: s.slot, tokens: s.tokens, prompt: s.prompt });
     }
 }
 

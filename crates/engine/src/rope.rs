@@ -62,24 +62,32 @@ pub enum Scaling {
         /// Whether the ramp's ends are rounded to integers.
         truncate: bool,
     },
-    /// Ding et al. 2024, arXiv:2402.13753.
+    /// Ding et al. 2024, arXiv:2402.13753. Of a sequence whose prompt is longer than `original`, all
+    /// positions are `long`; of another, those from `original` on.
     LongRope {
-        /// Divisors, one a pair, of sequences up to `original`.
-        short: Vec<f32>,
-        /// Divisors of longer ones.
-        long: Vec<f32>,
+        /// Up to `original`.
+        short: Stretch,
+        /// Beyond it.
+        long: Stretch,
         /// Context before the extension.
         original: usize,
-        /// Multiplies cosines and sines.
-        attention: f32,
     },
     /// Frequencies divided by these, one a pair (GGUF's `rope_freqs`).
     Factors(Vec<f32>),
 }
 
+/// What LongRoPE does to frequencies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Divisors, one a pair.
+    pub factors: Vec<f32>,
+    /// Multiplies cosines and sines.
+    pub attention: f32,
+}
+
 impl Rope {
     /// Radians a position, one a pair. Intermediate values are rounded to f32 where transformers
-    /// holds them in f32.
+    /// holds them in f32. Of LongRoPE, those of short sequences.
     pub fn frequencies(&self) -> Vec<f32> {
         let plain = (0..self.dim / 2).map(|i| {
             let exponent = (2 * i) as f32 / self.dim as f32;
@@ -88,7 +96,7 @@ impl Rope {
         match &self.scaling {
             Scaling::None => plain.collect(),
             Scaling::Linear { factor } => plain.map(|f| f / factor).collect(),
-            Scaling::Factors(by) | Scaling::LongRope { short: by, .. } => {
+            Scaling::Factors(by) | Scaling::LongRope { short: Stretch { factors: by, .. }, .. } => {
                 plain.zip(by).map(|(f, by)| f / by).collect()
             }
             Scaling::Llama3 { factor, low, high, original } => {
@@ -104,9 +112,18 @@ impl Rope {
     /// What cosines and sines are multiplied by.
     pub fn attention(&self) -> f32 {
         match self.scaling {
-            Scaling::Yarn { attention, .. } | Scaling::LongRope { attention, .. } => attention,
+            Scaling::Yarn { attention, .. }
+            | Scaling::LongRope { short: Stretch { attention, .. }, .. } => attention,
             _ => 1.0,
         }
+    }
+
+    /// What this is to long sequences, and beyond which length, if that is another.
+    pub fn beyond(&self) -> Option<(usize, Rope)> {
+        let Scaling::LongRope { long, original, .. } = &self.scaling else { return None };
+        let (short, long) = (long.clone(), long.clone());
+        let scaling = Scaling::LongRope { short, long, original: *original };
+        Some((*original, Rope { scaling, ..self.clone() }))
     }
 
     /// For each pair, how far it is interpolated: 0 is kept, 1 is divided in full.
@@ -171,6 +188,20 @@ mod tests {
             [1.0, 0.1 * (0.345_727_75 + 0.654_272_25 / 8.0), 0.001_25, 0.000_125],
             1.0,
         );
+        let stretch = |by: f32, attention| Stretch { factors: vec![by; 4], attention };
+        let (short, long) = (stretch(2.0, 1.5), stretch(4.0, 1.75));
+        let rope = Scaling::LongRope { short, long, original: 64 };
+        check(rope.clone(), [0.5, 0.05, 0.005, 0.0005], 1.5);
+        let rope = Rope {
+            theta: 1e4,
+            dim: 8,
+            layout: RopeLayout::Halves,
+            scaling: rope,
+            sections: vec![],
+        };
+        let (original, beyond) = rope.beyond().unwrap();
+        assert_eq!((original, beyond.attention()), (64, 1.75));
+        check(beyond.scaling, [0.25, 0.025, 0.0025, 0.000_25], 1.75);
         // Pairs of 32 and 1 rotations in 64 positions: below 0, and 8 ln(64/2π) / (2 ln 1e4) =
         // 1.008, rounded up to 2; so the ramp is 0, 1/2, 1, 1.
         let yarn = Scaling::Yarn {

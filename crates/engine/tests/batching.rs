@@ -2,7 +2,7 @@
 mod rig;
 
 use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
-use rinfer_engine::backend::Limits;
+use rinfer_engine::backend::{Executor, Limits};
 use rinfer_engine::batch::Want;
 use rinfer_kernels::{Kernels, TIERS};
 use rinfer_testkit::Golden;
@@ -39,8 +39,8 @@ fn strangers() {
         let vocab = rig.vocab;
         let ((a, ..), (b, ..)) = (golden.prompt(0), golden.prompt(1));
         let (alone_a, alone_b) = (rig.run(&a, 64), rig.run(&b, 64));
-        let [first, second, third] = [(); 3].map(|()| rig.open());
         let noise: Vec<i32> = (0..23).map(|i| i * 7 % 200).collect();
+        let [first, second, third] = [a.len(), b.len(), noise.len()].map(|n| rig.begin(n));
         let mut together_a = Vec::new();
         // Six rows of `a` at a time, with `b` in the middle, and noise before and behind it.
         for (i, part) in a.chunks(6).enumerate() {
@@ -63,6 +63,41 @@ fn strangers() {
     });
 }
 
+/// A sequence that outgrows LongRoPE's original length goes on as its prompt began, however it is
+/// cut, shared or saved.
+#[test]
+fn growing() {
+    let golden = Golden::load(&rinfer_testkit::shared::goldens().join("phi3_longrope"));
+    let mut rig = Rig::golden(&golden, &LIMITS);
+    let ((a, ..), (b, ..)) = (golden.prompt(0), golden.prompt(1));
+    let (ids, prompt) = ([&b[..], &a].concat(), b.len());
+    let vocab = rig.vocab;
+    assert!(rig.executor.state().alike(1, 34) && !rig.executor.state().alike(34, 35));
+    let mut whole = Vec::new();
+    for chunk in [ids.len(), 1, 7] {
+        let slot = rig.begin(prompt);
+        let logits = rig.feed(slot, &ids, chunk);
+        rig.close(slot);
+        if whole.is_empty() {
+            whole = logits;
+        } else {
+            assert_bits(&logits, &whole, vocab, &format!("in chunks of {chunk}"));
+        }
+    }
+    let (longer, short) = (rig.run(&ids, ids.len()), prompt * vocab);
+    assert!(longer[..short] != whole[..short], "a longer prompt is another");
+    let (slot, half) = (rig.begin(prompt), ids.len() / 2);
+    rig.feed(slot, &ids[..half], half);
+    let saved = rig.executor.state().save(slot);
+    let fork = rig.executor.state().fork(slot, half).expect("room");
+    rig.close(slot);
+    let restored = rig.executor.state().restore(&saved).expect("room");
+    for slot in [fork, restored] {
+        let logits = rig.feed(slot, &ids[half..], ids.len());
+        assert_bits(&logits, &whole[half * vocab..], vocab, "shared or saved");
+    }
+}
+
 /// Only the wanted rows come back, in order, and wanting changes nothing.
 #[test]
 fn wanted_rows() {
@@ -71,7 +106,7 @@ fn wanted_rows() {
         let vocab = rig.vocab;
         let (ids, ..) = golden.prompt(0);
         let all = rig.run(&ids, ids.len());
-        let [a, b, c] = [(); 3].map(|()| rig.open());
+        let [a, b, c] = [ids.len(); 3].map(|n| rig.begin(n));
         let parts = [
             (a, &ids[..20], Want::Last),
             (b, &ids[..25], Want::Nothing),

@@ -5,7 +5,7 @@ use rig::{Memory, goldens};
 use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
-use rinfer_engine::families::{FAMILIES, Family, find};
+use rinfer_engine::families::{FAMILIES, find};
 use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
 use rinfer_engine::weights::{Checkpoint, needs};
 use rinfer_kernels::Kernels;

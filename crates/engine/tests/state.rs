@@ -15,14 +15,20 @@ fn noise(n: usize) -> Vec<i32> {
     (0..n as i32).map(|i| (i * 37 + 11) % 251).collect()
 }
 
-/// What `slot` answers to `ids` is what a new sequence of `before` and `ids` answers.
+/// What `slot` answers to `ids` is what a new sequence of `before` and `ids` answers, that began with
+/// a prompt as long.
 fn check(rig: &mut Rig, slot: Slot, before: &[i32], ids: &[i32], what: &str) {
     assert_eq!(rig.executor.state().len(slot), before.len(), "{what}");
     let found = rig.feed(slot, ids, 5);
     let all = [before, ids].concat();
-    let cold = rig.run(&all, 64);
+    let fresh = rig.begin(PROMPT);
+    let cold = rig.feed(fresh, &all, 64);
+    rig.close(fresh);
     assert_bits(&found, &cold[before.len() * rig.vocab..], rig.vocab, what);
 }
+
+/// Tokens that sequences begin with.
+const PROMPT: usize = 80;
 
 #[test]
 fn fork_truncate_save_restore() {
@@ -30,8 +36,8 @@ fn fork_truncate_save_restore() {
     for g in goldens() {
         for limits in [LIMITS, NATIVE] {
             let rig = &mut Rig::golden(&g, &limits);
-            let slot = rig.open();
-            rig.feed(slot, &ids[..80], 64);
+            let slot = rig.begin(PROMPT);
+            rig.feed(slot, &ids[..PROMPT], 64);
             for len in [80, 64, 17] {
                 let fork = rig.executor.state().fork(slot, len).expect("room");
                 check(
@@ -67,8 +73,8 @@ fn fork_truncate_save_restore() {
 fn shared_pages_are_copied() {
     let rig = &mut Rig::golden(&golden("llama3"), &LIMITS);
     let ids = noise(100);
-    let a = rig.open();
-    rig.feed(a, &ids[..80], 64);
+    let a = rig.begin(PROMPT);
+    rig.feed(a, &ids[..PROMPT], 64);
     let b = rig.executor.state().fork(a, 64).expect("room");
     assert!(rig.executor.state().truncate(b, 10));
     rig.feed(b, &noise(70)[40..], 64);
@@ -139,7 +145,7 @@ fn saved_states_are_checked() {
     let slot = rig.open();
     rig.feed(slot, &noise(30), 64);
     let good = rig.executor.state().save(slot);
-    assert_eq!(good.len(), 40 + 30 * 3 * 2 * 32 * 4, "only what is used");
+    assert_eq!(good.len(), 40 + 8 + 30 * 3 * 2 * 32 * 4, "only what is used");
     let refuse = |rig: &mut Rig, bytes: &[u8], expect: &str| {
         let error = rig.executor.state().restore(bytes).expect_err(expect);
         assert!(error.contains(expect), "{error:?}, expected {expect:?}");

@@ -34,6 +34,8 @@ pub(crate) struct Pass<'a> {
     pub ctx: &'a Ctx,
     /// Where each row stands.
     pub rows: &'a [AttendRow],
+    /// By slot: the length of the prompt that its sequence began with.
+    pub prompts: &'a [usize],
     /// By group of layers: which pages the sequences' positions lie in.
     pub groups: &'a [Group],
     /// Keys and values.
@@ -131,9 +133,9 @@ impl backend::Executor for CpuExecutor {
         self.clock.start();
         self.admit(batch);
         self.clock.lap(Kind::Other);
-        let (groups, cache) = self.state.tables();
+        let (prompts, groups, cache) = self.state.tables();
         let (ctx, clock) = (&self.ctx, &mut self.clock);
-        let mut pass = Pass { ctx, rows: &self.rows, groups, cache, clock };
+        let mut pass = Pass { ctx, rows: &self.rows, prompts, groups, cache, clock };
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         let Plan { head, embed, .. } = &self.plan;
         let Scratch { stream, head: buffers, .. } = &mut self.scratch;
@@ -151,7 +153,7 @@ impl backend::Executor for CpuExecutor {
 /// From tokens to the stream after the last layer.
 fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
     for angles in &mut s.angles {
-        angles.fill(pass.rows);
+        angles.fill(pass.rows, pass.prompts);
     }
     pass.clock.lap(Kind::Rotate);
     plan.embed.run(pass, ids, &mut s.places, &mut s.branch, &mut s.stream);

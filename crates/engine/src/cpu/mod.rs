@@ -19,7 +19,7 @@ pub(crate) mod scratch;
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Scaling, Skip};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -69,10 +69,7 @@ impl Backend for Cpu {
             refuse(spec.embed.per_layer > 0, "per-layer embeddings")?;
             refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")
         };
-        let ropes = spec.ropes.iter().map(|r| {
-            refuse(matches!(r.scaling, Scaling::LongRope { .. }), "LongRoPE")?;
-            refuse(!r.sections.is_empty(), "M-RoPE sections")
-        });
+        let ropes = spec.ropes.iter().map(|r| refuse(!r.sections.is_empty(), "M-RoPE sections"));
         let branches = spec.layers.iter().flatten().map(check_branch);
         let shared = spec.attentions().enumerate().map(|(i, a)| check_shared(spec, i, a));
         let ops = spec.ops().map(|op| match op {

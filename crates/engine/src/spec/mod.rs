@@ -6,7 +6,7 @@ mod attention;
 mod mlp;
 mod recurrent;
 
-pub use crate::rope::{Rope, RopeLayout, Scaling};
+pub use crate::rope::{Rope, RopeLayout, Scaling, Stretch};
 pub use attention::{
     Alibi, Attention, Indexer, Mla, NormOver, OutGate, QkNorm, Reach, Temperature,
 };

@@ -14,6 +14,10 @@ pub struct Pages {
     cache: Cache,
     /// By slot: positions held, if it is open.
     len: Vec<Option<usize>>,
+    /// By slot: the length of the prompt, or 0 as long as nobody said it and no row came.
+    prompts: Vec<usize>,
+    /// Lengths of prompts beyond which positions are others.
+    borders: Vec<usize>,
     context: usize,
     header: Header,
 }
@@ -54,6 +58,8 @@ impl Pages {
             cache: Cache { layers: spec.writers().map(layer).collect() },
             groups: reaches.iter().map(|r| Group::new(*r, limits)).collect(),
             len: vec![None; limits.slots],
+            prompts: vec![0; limits.slots],
+            borders: spec.ropes.iter().filter_map(|r| r.beyond()).map(|(n, _)| n).collect(),
             context: limits.context,
             header: Header::new(spec, kind),
         }
@@ -64,12 +70,15 @@ impl Pages {
     /// If they were not reserved.
     pub fn extend(&mut self, slot: Slot, rows: usize) {
         let (i, len) = (slot.0 as usize, self.len(slot));
+        if self.prompts[i] == 0 {
+            self.prompts[i] = rows;
+        }
         self.write(i, len..len + rows);
         self.len[i] = Some(len + rows);
     }
-    /// The tables of all sequences, by group, and the pages that they point into.
-    pub(crate) fn tables(&mut self) -> (&[Group], &mut Cache) {
-        (&self.groups, &mut self.cache)
+    /// All sequences' prompts' lengths; their tables, by group; the pages that these point into.
+    pub(crate) fn tables(&mut self) -> (&[usize], &[Group], &mut Cache) {
+        (&self.prompts, &self.groups, &mut self.cache)
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
@@ -88,8 +97,15 @@ impl Pages {
 impl State for Pages {
     fn open(&mut self) -> Option<Slot> {
         let slot = self.vacant()?;
-        self.len[slot] = Some(0);
+        (self.len[slot], self.prompts[slot]) = (Some(0), 0);
         Some(Slot(slot as u32))
+    }
+    fn begin(&mut self, slot: Slot, prompt: usize) {
+        assert_eq!(self.len(slot), 0, "the sequence has begun");
+        self.prompts[slot.0 as usize] = prompt;
+    }
+    fn alike(&self, prompt: usize, other: usize) -> bool {
+        self.borders.iter().all(|border| (prompt > *border) == (other > *border))
     }
     fn fork(&mut self, from: Slot, len: usize) -> Option<Slot> {
         let source = from.0 as usize;
@@ -102,7 +118,7 @@ impl State for Pages {
         for (g, group) in self.groups.iter_mut().enumerate() {
             group.share(source, slot, len, |from, to| self.cache.copy(g, from, to));
         }
-        self.len[slot] = Some(len);
+        (self.len[slot], self.prompts[slot]) = (Some(len), self.prompts[source]);
         Some(Slot(slot as u32))
     }
     /// Where every slot has its full share of a group's pages, they are taken when rows come.
@@ -142,7 +158,7 @@ impl State for Pages {
     }
     fn save(&self, slot: Slot) -> Vec<u8> {
         let len = self.len(slot);
-        let mut body = Vec::new();
+        let mut body = (self.prompts[slot.0 as usize] as u64).to_le_bytes().to_vec();
         for layer in &self.cache.layers {
             let group = &self.groups[layer.group];
             for i in pages(group.seen(len)) {
@@ -154,6 +170,8 @@ impl State for Pages {
     }
     fn restore(&mut self, bytes: &[u8]) -> Result<Slot, String> {
         let (len, body) = self.header.check(bytes)?;
+        let mut body = Reader(body);
+        let prompt = body.number().ok_or("the saved state has no prompt")?;
         let size = |l: &Layer| -> usize {
             let used = pages(self.groups[l.group].seen(len));
             let positions = if used.is_empty() { 0 } else { len - used.start * PAGE };
@@ -166,8 +184,8 @@ impl State for Pages {
             ));
         }
         let expected: usize = self.cache.layers.iter().map(size).sum();
-        if body.len() != expected {
-            return Err(format!("the saved state has {} bytes, expected {expected}", body.len()));
+        if body.0.len() != expected {
+            return Err(format!("the saved state has {} bytes, expected {expected}", body.0.len()));
         }
         let slot = self.open().ok_or("no slot is free for the saved state")?;
         let i = slot.0 as usize;
@@ -179,7 +197,6 @@ impl State for Pages {
         for (g, group) in self.groups.iter_mut().enumerate() {
             group.extend(i, group.seen(len), |from, to| self.cache.copy(g, from, to));
         }
-        let mut body = Reader(body);
         for layer in &mut self.cache.layers {
             let group = &self.groups[layer.group];
             for p in pages(group.seen(len)) {
@@ -188,7 +205,7 @@ impl State for Pages {
                 saved::write_page(page, shape, (len - p * PAGE).min(PAGE), &mut body);
             }
         }
-        self.len[i] = Some(len);
+        (self.len[i], self.prompts[i]) = (Some(len), prompt);
         Ok(slot)
     }
 }

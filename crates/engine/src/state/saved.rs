@@ -1,9 +1,10 @@
-//! A sequence's state as bytes: a header that says for which model, then what is used of its pages.
+//! A sequence's state as bytes: a header that says for which model, then its prompt's length and what
+//! is used of its pages.
 use crate::spec::ModelSpec;
 use rinfer_kernels::kv::{KvKind, PAGE};
 
 const MAGIC: &[u8; 8] = b"rinferKV";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, bytes to an element, model, length, digest.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 8;
 
@@ -18,7 +19,7 @@ impl Header {
     pub fn new(spec: &ModelSpec, kind: KvKind) -> Header {
         Header { model: digest(format!("{spec:?}").as_bytes()), kind }
     }
-    /// The saved form of `len` positions whose pages are `body`.
+    /// The saved form of `len` positions that `body` holds.
     pub fn around(&self, len: usize, body: Vec<u8>) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + body.len());
         out.extend(MAGIC);
@@ -118,6 +119,12 @@ pub(crate) fn write_page(page: &mut [u8], shape: Shape, n: usize, body: &mut Rea
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// A number of eight.
+    pub fn number(&mut self) -> Option<usize> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        usize::try_from(u64::from_le_bytes(*bytes)).ok()
+    }
     fn take(&mut self, n: usize) -> &'a [u8] {
         let (part, rest) = self.0.split_at(n);
         self.0 = rest;

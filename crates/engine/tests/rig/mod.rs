@@ -84,6 +84,12 @@ impl Rig {
     pub fn open(&mut self) -> Slot {
         self.executor.state().open().expect("a free slot")
     }
+    /// A sequence that begins with so many tokens.
+    pub fn begin(&mut self, prompt: usize) -> Slot {
+        let slot = self.open();
+        self.executor.state().begin(slot, prompt);
+        slot
+    }
     pub fn close(&mut self, slot: Slot) {
         self.executor.state().close(slot);
     }
@@ -112,14 +118,14 @@ impl Rig {
     }
     /// All rows' logits of a new sequence, which is closed again.
     pub fn run(&mut self, ids: &[i32], chunk: usize) -> Vec<f32> {
-        let slot = self.open();
+        let slot = self.begin(ids.len());
         let logits = self.feed(slot, ids, chunk);
         self.close(slot);
         logits
     }
     /// The best token after `ids`, and so on.
     pub fn greedy(&mut self, ids: &[i32], count: usize) -> Vec<i32> {
-        let slot = self.open();
+        let slot = self.begin(ids.len());
         let mut logits = self.feed(slot, ids, 64);
         let mut picked = Vec::new();
         for _ in 0..count {
