@@ -1,8 +1,9 @@
 //! One vocabulary for a checkpoint's hyper-parameters: Hugging Face's keys, in the hub's spelling.
 //! GGUF metadata and transformers 5's spelling are translated to it before a family sees it.
 use crate::spec::{Act, Reach};
-use rinfer_formats::{DType, Weights};
+use rinfer_formats::{Tensor, Weights, quant};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Where a checkpoint came from: what its tensors' conventions follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,12 @@ pub struct ConfigError {
 type Result<T> = std::result::Result<T, ConfigError>;
 
 /// GGUF's tensor of rotary divisors.
-pub const ROPE_FREQS: &str = "rope_freqs.weight";
+const ROPE_FREQS: &str = "rope_freqs.weight";
+/// GGUF's tensors of LongRoPE's divisors.
+const LONG_FACTORS: &str = "rope_factors_long.weight";
+const SHORT_FACTORS: &str = "rope_factors_short.weight";
+/// GGUF's tensors that are hyper-parameters to us.
+pub const GGUF_TENSORS: [&str; 3] = [ROPE_FREQS, LONG_FACTORS, SHORT_FACTORS];
 
 /// No width, count or length of a model is larger; so no product of three overflows.
 const LARGEST: u64 = 1 << 24;
@@ -47,23 +53,42 @@ impl Config {
         Config { json: hub_spelling(text_part(json)), source }
     }
 
-    /// The same, with the rotary divisors that GGUF keeps in a tensor: Llama 3's scaling.
+    /// The same, with what is a hyper-parameter to us and a tensor to the checkpoint: the rotary
+    /// divisors of GGUF (Llama 3's scaling), and the numbers of activations that Hugging Face has,
+    /// `act_fn_…` with one a layer.
     ///
     /// # Errors
-    /// If `rope_freqs.weight` does not hold f32.
+    /// If such a tensor does not hold numbers.
     pub fn with_tensors(mut self, weights: &dyn Weights) -> Result<Config> {
-        let (Source::Gguf, Value::Object(map)) = (self.source, &mut self.json) else {
-            return Ok(self);
-        };
-        if let Some(tensor) = weights.get(ROPE_FREQS) {
-            let (words, rest) = tensor.bytes.as_chunks();
-            if tensor.dtype != DType::F32 || !rest.is_empty() {
-                return Err(error(ROPE_FREQS, format!("{:?}", tensor.dtype), "f32 elements"));
-            }
-            let factors: Vec<f32> = words.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        let Value::Object(map) = &mut self.json else { return Ok(self) };
+        if self.source == Source::HuggingFace {
+            activations(map, weights)?;
+        } else if let Some(tensor) = weights.get(ROPE_FREQS) {
+            let factors = floats(ROPE_FREQS, &tensor)?;
             map.insert("rope_scaling".into(), json!({"rope_type": "factors", "factors": factors}));
+        } else if let Some(long) = weights.get(LONG_FACTORS) {
+            let short = weights.get(SHORT_FACTORS).map(|tensor| floats(SHORT_FACTORS, &tensor));
+            let scaling = json!({
+                "rope_type": "longrope", "attention_factor": map.get("rope_attention_factor"),
+                "short_factor": short.transpose()?, "long_factor": floats(LONG_FACTORS, &long)?,
+            });
+            map.insert("rope_scaling".into(), scaling);
         }
         Ok(self)
+    }
+    /// The same, with other values.
+    pub fn with(&self, values: Value) -> Config {
+        let mut config = self.clone();
+        if let (Value::Object(map), Value::Object(new)) = (&mut config.json, values) {
+            map.extend(new);
+        }
+        config
+    }
+    /// The same, where what has a first name goes by the second.
+    pub fn with_aliases(&self, names: &[(&str, &str)]) -> Config {
+        let found = names.iter().filter_map(|(from, to)| Some((*to, self.get(from)?.clone())));
+        let values = found.map(|(to, value)| (to.to_owned(), value));
+        self.with(Value::Object(values.collect()))
     }
 
     /// The same, with values for keys that a Hugging Face checkpoint left to its class's defaults.
@@ -188,9 +213,10 @@ impl Config {
             Some("silu" | "swish") => Act::Silu,
             Some("gelu") => Act::Gelu,
             Some("gelu_pytorch_tanh" | "gelu_new" | "gelu_fast") => Act::GeluTanh,
+            Some("relu") => Act::Relu,
             Some("relu2") => Act::Relu2,
             Some(_) => {
-                let known = "silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast or relu2";
+                let known = "silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2";
                 return Err(self.refuse(key, known));
             }
         })
@@ -222,6 +248,31 @@ impl Config {
             Source::Gguf => gguf,
         }
     }
+}
+
+/// All of a tensor's numbers.
+fn floats(name: &str, tensor: &Tensor<'_>) -> Result<Vec<f32>> {
+    let mut values = vec![0.0; tensor.shape.iter().product()];
+    let found = |_| error(name, format!("{:?}", tensor.dtype), "numbers");
+    quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).map_err(found)?;
+    Ok(values)
+}
+
+/// Gathers the numbers of activations by what they are called, in the order of layers.
+fn activations(map: &mut Map<String, Value>, weights: &dyn Weights) -> Result<()> {
+    let mut found: BTreeMap<String, BTreeMap<usize, f32>> = BTreeMap::new();
+    for name in weights.names() {
+        let Some((module, parameter)) = name.split_once(".act_fn.") else { continue };
+        let layer = module.split('.').find_map(|part| part.parse().ok());
+        let values = weights.get(name).map(|tensor| floats(name, &tensor)).transpose()?;
+        if let (Some(layer), Some([value])) = (layer, values.as_deref()) {
+            found.entry(format!("act_fn_{parameter}")).or_default().insert(layer, *value);
+        }
+    }
+    for (key, values) in found {
+        map.insert(key, json!(values.into_values().collect::<Vec<f32>>()));
+    }
+    Ok(())
 }
 
 fn error(key: &str, found: String, expected: &str) -> ConfigError {

@@ -5,7 +5,7 @@ use rig::{Memory, goldens};
 use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
-use rinfer_engine::families::{FAMILIES, find};
+use rinfer_engine::families::{FAMILIES, Family, find};
 use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
 use rinfer_engine::weights::{Checkpoint, needs};
 use rinfer_kernels::Kernels;
@@ -31,14 +31,22 @@ fn respelt(hub: &Value) -> Value {
     if let Some(dtype) = map.remove("torch_dtype") {
         map.insert("dtype".into(), dtype);
     }
-    let theta = map.remove("rope_theta").unwrap_or(json!(1e4));
     let scaling = map.remove("rope_scaling").filter(|s| !s.is_null());
     let mut rope = scaling.unwrap_or(json!({"rope_type": "default"}));
-    rope["rope_theta"] = theta;
+    for (from, to) in [
+        ("rotary_emb_base", "rope_theta"),
+        ("rope_theta", "rope_theta"),
+        ("rotary_pct", "partial_rotary_factor"),
+        ("partial_rotary_factor", "partial_rotary_factor"),
+    ] {
+        if let Some(value) = map.remove(from) {
+            rope[to] = value;
+        }
+    }
     if let Some(kind) = rope.as_object_mut().expect("an object").remove("type") {
         rope["rope_type"] = kind;
     }
-    let layers = map["num_hidden_layers"].as_u64().expect("a number");
+    let layers = map.get("num_hidden_layers").and_then(Value::as_u64).unwrap_or(0);
     let pattern = map.remove("sliding_window_pattern").and_then(|p| p.as_u64());
     let slides = |i: u64| match map["model_type"].as_str() {
         Some("gemma2") => i.is_multiple_of(2),

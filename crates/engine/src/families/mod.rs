@@ -9,20 +9,29 @@ mod cohere;
 pub mod common;
 mod ernie_moe;
 mod exaone;
+mod falcon;
 mod gemma;
+mod glm;
 mod glm4_moe;
+mod gpt;
 mod gpt_oss;
+mod granite;
 mod granite_moe;
 mod hunyuan;
 mod llama;
 mod llama4;
+mod llama_like;
 mod mixtral;
+mod neox;
 mod olmo;
 mod olmoe;
+mod phi3;
 mod qwen;
 mod qwen_moe;
 mod smollm;
 mod stablelm;
+mod starcoder2;
+mod ungated;
 
 /// Every family, one line each.
 pub static FAMILIES: &[&Family] = &[
@@ -58,6 +67,31 @@ pub static FAMILIES: &[&Family] = &[
     &gpt_oss::GPT_OSS,
     &llama4::LLAMA4,
     &afmoe::AFMOE,
+    &llama_like::BAICHUAN,
+    &llama_like::ERNIE4_5,
+    &llama_like::HELIUM,
+    &llama_like::EXAONE,
+    &llama_like::INTERNLM,
+    &llama_like::INTERNLM2,
+    &llama_like::INTERNLM3,
+    &llama_like::SEED_OSS,
+    &gpt::GPT2,
+    &gpt::STARCODER,
+    &gpt::OPT,
+    &neox::GPT_J,
+    &neox::GPT_NEOX,
+    &neox::PHI,
+    &falcon::FALCON,
+    &glm::GLM,
+    &glm::GLM4,
+    &glm::CHATGLM,
+    &granite::GRANITE,
+    &granite::MINICPM,
+    &ungated::ARCEE,
+    &ungated::NEMOTRON,
+    &ungated::APERTUS,
+    &phi3::PHI3,
+    &starcoder2::STARCODER2,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
@@ -89,7 +123,7 @@ pub enum Rename {
     Cut(&'static str, Cut, &'static [&'static str]),
     /// `{e}` runs over experts, stacked on a new first axis.
     Stack(&'static str, &'static str),
-    /// As `To`, adding one to every element (Gemma's norms).
+    /// As `To`, adding one to every element of a weight (Gemma's norms).
     PlusOne(&'static str, &'static str),
     /// As `To`, mapping a to -exp(a) (Mamba's A_log).
     NegExp(&'static str, &'static str),

@@ -10,7 +10,7 @@ mod rename;
 pub use needs::{Need, check, needs};
 
 use crate::backend::LoadError;
-use crate::config::{Config, ROPE_FREQS, Source};
+use crate::config::{Config, GGUF_TENSORS, Source};
 use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
 use recipe::{Made, Recipe, reshaped};
@@ -42,14 +42,17 @@ impl<'a> Checkpoint<'a> {
         let config = config.with_tensors(raw)?;
         let family = families::find(&config)?;
         let mut spec = (family.spec)(&config)?;
-        let needs = needs(&spec);
+        let shapes: HashMap<_, _> =
+            needs(&spec).into_iter().map(|need| (need.name, need.shape)).collect();
         let (mut names, mut recipes) = (Vec::new(), HashMap::new());
         for name in raw.names() {
             let as_is = || vec![Made::of(name.to_owned(), Recipe::Whole(name.to_owned()))];
             let found = match config.source {
-                Source::Gguf if name == ROPE_FREQS => Some(Vec::new()),
-                Source::Gguf => rename(family.gguf_names, name, &spec, &needs).or(Some(as_is())),
-                Source::HuggingFace => rename(family.names, name, &spec, &needs),
+                Source::Gguf if GGUF_TENSORS.contains(&name) => Some(Vec::new()),
+                Source::Gguf => rename(family.gguf_names, name, &spec, &shapes)
+                    .filter(|made| made.iter().all(|made| shapes.contains_key(&made.name)))
+                    .or(Some(as_is())),
+                Source::HuggingFace => rename(family.names, name, &spec, &shapes),
             };
             for Made { name: canonical, recipe } in found.ok_or_else(|| unused(name))? {
                 match (recipes.get_mut(&canonical), recipe) {
@@ -65,7 +68,6 @@ impl<'a> Checkpoint<'a> {
         if let Head::Lm { tied, .. } = &mut spec.head {
             *tied = !recipes.contains_key("output.weight");
         }
-        let shapes = needs.into_iter().map(|need| (need.name, need.shape)).collect();
         let checkpoint = Checkpoint { spec, family, raw, names, recipes, shapes };
         check(&checkpoint.spec, &checkpoint)?;
         Ok(checkpoint)

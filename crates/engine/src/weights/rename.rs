@@ -1,21 +1,21 @@
 //! From a checkpoint's name to the canonical tensors that are made of it, by a family's tables.
-use super::needs::Need;
 use super::recipe::{Made, Part, Recipe, Rows};
 use crate::families::{Cut, Per, Rename};
 use crate::spec::{Layer, ModelSpec, Op};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// What a tensor becomes: nothing if ignored, none if no table knows it. The first rule that fits.
+/// What a tensor becomes: nothing if ignored, none if no table knows it. The first rule that fits and
+/// makes what is needed, or else the first that fits. `needs` are shapes by canonical name.
 pub(super) fn rename(
     tables: &[&[Rename]],
     name: &str,
     spec: &ModelSpec,
-    needs: &[Need],
+    needs: &HashMap<String, Vec<usize>>,
 ) -> Option<Vec<Made>> {
     let suffix = [".weight", ".bias"].into_iter().find(|s| name.ends_with(s)).unwrap_or("");
     let stem = &name[..name.len() - suffix.len()];
     let from = || name.to_owned();
-    tables.iter().copied().flatten().find_map(|rule| {
+    let mut fitting = tables.iter().copied().flatten().filter_map(|rule| {
         let (Rename::To(pattern, _)
         | Rename::Split(pattern, _)
         | Rename::Cut(pattern, ..)
@@ -40,6 +40,7 @@ pub(super) fn rename(
         Some(match rule {
             Rename::Ignore(_) => Vec::new(),
             Rename::To(_, to) => one(to, Recipe::Whole(from())),
+            Rename::PlusOne(_, to) if suffix == ".bias" => one(to, Recipe::Whole(from())),
             Rename::PlusOne(_, to) => one(to, Recipe::Mapped(from(), |x| x + 1.0)),
             Rename::NegExp(_, to) => one(to, Recipe::Mapped(from(), |x| -libm::expf(x))),
             Rename::Map(_, map, to) => one(to, Recipe::Mapped(from(), *map)),
@@ -50,7 +51,13 @@ pub(super) fn rename(
             Rename::Split(_, targets) => cut(Cut::Rows, targets),
             Rename::Cut(_, how, targets) => cut(*how, targets),
         })
-    })
+    });
+    let first = fitting.next()?;
+    let needed = |made: &Vec<Made>| {
+        !made.is_empty() && made.iter().all(|made| needs.contains_key(&made.name))
+    };
+    let ignored = first.is_empty();
+    Some(if ignored || needed(&first) { first } else { fitting.find(needed).unwrap_or(first) })
 }
 
 /// What a pattern's holes stand for: digits.
@@ -86,9 +93,9 @@ fn parts(
     name: &str,
     cut: Cut,
     layer: Option<&Layer>,
-    needs: &[Need],
+    needs: &HashMap<String, Vec<usize>>,
 ) -> Vec<Made> {
-    let shape = |target: &String| needs.iter().find(|n| n.name == *target).map(|n| &n.shape[..]);
+    let shape = |target: &String| needs.get(target).map(|shape| &shape[..]);
     let elements = |target: &String| {
         target.ends_with(".bias") || shape(target).is_some_and(|shape| shape.len() == 1)
     };
@@ -167,6 +174,7 @@ mod tests {
         Rename::Split("a.{}.x.both", &["blk.{}.gate", "blk.{}.up"]),
         Rename::Stack("a.{}.x.{e}.up", "blk.{}.up_exps"),
         Rename::PlusOne("a.norm", "norm"),
+        Rename::To("a.{}.q", "blk.{}.b"),
         Rename::NegExp("a.{}.A_log", "blk.{}.ssm_a"),
         Rename::Map("a.{}.half", |x| x / 2.0, "blk.{}.half"),
         Rename::Ignore("a.{}.inv_freq"),
@@ -186,11 +194,8 @@ mod tests {
 
     /// Renames `raw` with [`TABLE`] and shows one canonical tensor.
     fn check(raw: Raw, name: &str, shape: &[usize], values: &[f32]) {
-        let need = |name: &str, shape: &[usize]| {
-            let (name, shape) = (name.into(), shape.to_vec());
-            Need { name, shape, packed: true }
-        };
-        let needs = [
+        let need = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
+        let needs = HashMap::from([
             need("blk.7.b.weight", &[1, 2]),
             need("blk.7.c.weight", &[2, 2]),
             need("blk.7.h.weight", &[2, 1]),
@@ -200,7 +205,7 @@ mod tests {
             need("blk.7.i.bias", &[4]),
             need("blk.7.gate.weight", &[2, 1, 1]),
             need("blk.7.up.weight", &[2, 2, 1]),
-        ];
+        ]);
         let mut recipes: HashMap<String, Recipe> = HashMap::new();
         for from in raw.names() {
             for made in rename(&[&[], TABLE], from, &spec(), &needs).expect("a known name") {
@@ -222,7 +227,9 @@ mod tests {
         let t = |name, shape: &[usize], values: &[f32]| (name, shape.to_vec(), values.to_vec());
         let one = |name, shape: &[usize], values: &[f32]| Raw(vec![t(name, shape, values)]);
         check(one("a.12.q.bias", &[1], &[3.0]), "blk.12.q.bias", &[1], &[3.0]);
+        check(one("a.7.q.weight", &[1], &[3.0]), "blk.7.b.weight", &[1], &[3.0]);
         check(one("a.norm.weight", &[2], &[0.5, -1.0]), "norm.weight", &[2], &[1.5, 0.0]);
+        check(one("a.norm.bias", &[2], &[0.5, -1.0]), "norm.bias", &[2], &[0.5, -1.0]);
         check(one("a.0.A_log", &[1], &[0.0]), "blk.0.ssm_a", &[1], &[-1.0]);
         check(one("a.0.half", &[1], &[3.0]), "blk.0.half", &[1], &[1.5]);
         let fused = || one("a.7.qk.weight", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -264,13 +271,13 @@ mod tests {
     #[test]
     fn names() {
         for ignored in ["a.3.inv_freq", "a.8.anything.weight", "a.12.q.weight.scale"] {
-            let found = rename(&[TABLE], ignored, &spec(), &[]);
+            let found = rename(&[TABLE], ignored, &spec(), &HashMap::new());
             assert!(found.is_some_and(|r| r.is_empty()), "{ignored}");
         }
         for unknown in
             ["a.q.weight", "a.x.q.weight", "b.1.q.weight", "a.1.q.weight.scale", "a.1.qq"]
         {
-            assert!(rename(&[TABLE], unknown, &spec(), &[]).is_none(), "{unknown}");
+            assert!(rename(&[TABLE], unknown, &spec(), &HashMap::new()).is_none(), "{unknown}");
         }
     }
 }

@@ -22,9 +22,15 @@ const KEYS: &[(&str, &str)] = &[
     ("attention.sliding_window_pattern", "sliding_window_pattern"),
     ("rope.freq_base", "rope_theta"),
     ("rope.freq_base_swa", "rope_local_base_freq"),
+    ("rope.scaling.attn_factor", "rope_attention_factor"),
+    ("rope.scaling.original_context_length", "original_max_position_embeddings"),
     ("attn_logit_softcapping", "attn_logit_softcapping"),
     ("final_logit_softcapping", "final_logit_softcapping"),
     ("logit_scale", "logit_scale"),
+    ("logit_scale", "logits_scaling"),
+    ("attention.scale", "attention_multiplier"),
+    ("embedding_scale", "embedding_multiplier"),
+    ("residual_scale", "residual_multiplier"),
     ("use_parallel_residual", "use_parallel_residual"),
     ("vocab_size", "vocab_size"),
     ("expert_count", "num_local_experts"),
@@ -37,26 +43,28 @@ const KEYS: &[(&str, &str)] = &[
     ("expert_group_count", "n_group"),
     ("expert_group_used_count", "topk_group"),
     ("interleave_moe_layer_step", "interleave_moe_layer_step"),
-    ("attention.scale", "attention_multiplier"),
-    ("embedding_scale", "embedding_multiplier"),
-    ("residual_scale", "residual_multiplier"),
-    ("logit_scale", "logits_scaling"),
     ("nextn_predict_layers", "num_nextn_predict_layers"),
 ];
 
-/// Keys of the tokenizer, and what config.json calls them.
-const TOKENS: &[(&str, &str)] = &[
+/// Keys that stand by themselves, and what config.json or our reader of it calls them.
+const GLOBAL: &[(&str, &str)] = &[
+    ("xielu.alpha_p", "act_fn_alpha_p"),
+    ("xielu.alpha_n", "act_fn_alpha_n"),
+    ("xielu.beta", "act_fn_beta"),
+    ("xielu.eps", "act_fn_eps"),
     ("tokenizer.ggml.bos_token_id", "bos_token_id"),
     ("tokenizer.ggml.eos_token_id", "eos_token_id"),
     ("tokenizer.ggml.padding_token_id", "pad_token_id"),
 ];
 
-/// What the presence of a tensor says.
+/// What the presence of a tensor, or of another, says.
 const PRESENT: &[(&str, &str)] = &[
     ("blk.0.attn_q.bias", "attention_bias"),
+    ("blk.0.attn_qkv.bias", "attention_bias"),
     ("blk.0.attn_output.bias", "attention_out_bias"),
     ("blk.0.attn_q_norm.weight", "use_qk_norm"),
     ("blk.0.ffn_up.bias", "mlp_bias"),
+    ("blk.0.attn_norm_2.weight", "new_decoder_architecture"),
 ];
 
 /// What every decoder of [`ARCHITECTURES`] must state.
@@ -67,6 +75,7 @@ const REQUIRED: &[&str] = &[
     "feed_forward_length",
     "attention.head_count",
 ];
+
 /// Of which it must state one.
 const EPSILONS: [&str; 2] = ["attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"];
 
@@ -100,6 +109,9 @@ use Unsaid::{Count, Float};
 
 const SILU: (&str, &str) = ("hidden_act", "silu");
 const GELU: (&str, &str) = ("hidden_activation", "gelu_pytorch_tanh");
+const GELU_TANH: (&str, &str) = ("hidden_act", "gelu_pytorch_tanh");
+const GELU_ERF: (&str, &str) = ("hidden_act", "gelu");
+const RELU2: (&str, &str) = ("hidden_act", "relu2");
 
 const PLAIN: Architecture = Architecture {
     gguf: "llama",
@@ -141,6 +153,22 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { gguf: "ernie4_5-moe", hf: "ernie4_5_moe", ..PLAIN },
     Architecture { gguf: "gpt-oss", hf: "gpt_oss", ..PLAIN },
     Architecture { gguf: "llama4", hf: "llama4_text", ..PLAIN },
+    Architecture { gguf: "apertus", hf: "apertus", ..PLAIN },
+    Architecture { gguf: "arcee", hf: "arcee", act: RELU2, ..PLAIN },
+    Architecture { gguf: "chatglm", hf: "chatglm", ..PLAIN },
+    Architecture { gguf: "ernie4_5", hf: "ernie4_5", ..PLAIN },
+    Architecture { gguf: "falcon", hf: "falcon", act: GELU_ERF, ..PLAIN },
+    Architecture { gguf: "glm4", hf: "glm4", ..PLAIN },
+    Architecture { gguf: "gpt2", hf: "gpt2", act: GELU_TANH, ..PLAIN },
+    Architecture { gguf: "gptneox", hf: "gpt_neox", act: GELU_ERF, ..PLAIN },
+    Architecture { gguf: "granite", hf: "granite", ..PLAIN },
+    Architecture { gguf: "internlm2", hf: "internlm2", ..PLAIN },
+    Architecture { gguf: "minicpm", hf: "minicpm", ..PLAIN },
+    Architecture { gguf: "nemotron", hf: "nemotron", act: RELU2, ..PLAIN },
+    Architecture { gguf: "phi2", hf: "phi", act: GELU_TANH, ..PLAIN },
+    Architecture { gguf: "phi3", hf: "phi3", ..PLAIN },
+    Architecture { gguf: "seed_oss", hf: "seed_oss", ..PLAIN },
+    Architecture { gguf: "starcoder2", hf: "starcoder2", act: GELU_TANH, ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
     Architecture {
         gguf: "gemma2",
@@ -176,11 +204,12 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     for (key, hf) in KEYS {
         translate(gguf, &format!("{name}.{key}"), hf, &mut config)?;
     }
-    for (key, hf) in TOKENS {
+    for (key, hf) in GLOBAL {
         translate(gguf, key, hf, &mut config)?;
     }
     for (tensor, hf) in PRESENT {
-        config.insert((*hf).to_owned(), gguf.find(tensor).is_some().into());
+        let stated = config.entry(*hf).or_insert(false.into());
+        *stated = (*stated == true || gguf.find(tensor).is_some()).into();
     }
     config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());
     vocabulary(gguf, &mut config)?;

@@ -30,6 +30,8 @@ pub struct Common {
     pub d_ff: usize,
     /// Of the norms.
     pub eps: f32,
+    /// Of layers and of the end: RMS unless a family says otherwise.
+    pub norm: Norm,
     /// Whether the embedding is also the head.
     pub tied: bool,
     /// The model's, or its full-attention layers', rotary table.
@@ -64,6 +66,7 @@ impl Common {
             sections: c.sizes("rope_scaling.mrope_section")?,
         };
         check_factors(c, &rope)?;
+        let eps = c.positive_or("rms_norm_eps", c.positive_or("layer_norm_eps", 1e-6)?)?;
         Ok(Common {
             d_model,
             heads,
@@ -74,7 +77,8 @@ impl Common {
             rope,
             vocab: c.size("vocab_size")?,
             d_ff: c.size("intermediate_size")?,
-            eps: c.positive_or("rms_norm_eps", 1e-6)?,
+            eps,
+            norm: Norm::rms(eps),
             tied: c.flag("tie_word_embeddings", false)?,
         })
     }
@@ -130,8 +134,8 @@ impl Common {
     pub fn decoder(&self, attentions: impl Iterator<Item = Attention>, mlp: &Mlp) -> ModelSpec {
         self.model(attentions.map(|attention| {
             vec![
-                Branch::pre(self.rms(), Op::Attention(attention)),
-                Branch::pre(self.rms(), Op::Mlp(mlp.clone())),
+                Branch::pre(self.norm, Op::Attention(attention)),
+                Branch::pre(self.norm, Op::Mlp(mlp.clone())),
             ]
         }))
     }
@@ -144,10 +148,22 @@ impl Common {
             embed: Embed { scale: 1.0, positions: None, norm: None, per_layer: 0 },
             ropes: vec![self.rope.clone()],
             layers: layers.collect(),
-            final_norm: Some(self.rms()),
+            final_norm: Some(self.norm),
             head: Head::Lm { tied: self.tied, bias: false, scale: 1.0, softcap: None },
         }
     }
+}
+
+/// The same, with an MLP four times as wide as the model where none is stated.
+///
+/// # Errors
+/// If the model's width is none.
+pub fn four_times(c: &Config) -> Result<Config, ConfigError> {
+    let width = match c.get("intermediate_size") {
+        Some(_) => return Ok(c.clone()),
+        None => 4 * c.size("hidden_size")?,
+    };
+    Ok(c.with(serde_json::json!({"intermediate_size": width})))
 }
 
 /// `1 / √x`, rounded once.
@@ -189,9 +205,10 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
     }
     let at = |name: &str| format!("{key}.{name}");
     let kind_key = if c.get(&at("rope_type")).is_some() { at("rope_type") } else { at("type") };
-    let original = || match c.get(&at("original_max_position_embeddings")) {
-        Some(_) => c.size(&at("original_max_position_embeddings")),
-        None => c.size("max_position_embeddings"),
+    let original = || {
+        let own = at("original_max_position_embeddings");
+        let mut keys = [&own, "original_max_position_embeddings"].into_iter();
+        c.size(keys.find(|key| c.get(key).is_some()).unwrap_or("max_position_embeddings"))
     };
     Ok(match c.text(&kind_key)? {
         // The frequencies change only beyond the trained context, where no sequence goes.
@@ -214,11 +231,25 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
             attention: yarn_attention(c, key)?,
             truncate: c.flag(&at("truncate"), true)?,
         },
+        Some("longrope" | "su") => long_rope(c, key, original()?)?,
         Some(_) => {
-            let known = "default, linear, dynamic, llama3 or yarn";
+            let known = "default, linear, dynamic, llama3, yarn or longrope";
             return Err(c.refuse(&kind_key, known));
         }
     })
+}
+
+/// LongRoPE's two kinds of position.
+fn long_rope(c: &Config, key: &str, original: usize) -> Result<Scaling, ConfigError> {
+    let longest = c.size_or("max_position_embeddings", original)? as f64;
+    let ratio = longest / original as f64;
+    let usual = (1.0 + libm::log(ratio.max(1.0)) / libm::log(original.max(2) as f64)).sqrt() as f32;
+    let given = c.positive_or(&format!("{key}.attention_factor"), usual)?;
+    let stretch = |name: &str| {
+        let attention = c.positive_or(&format!("{key}.{name}_mscale"), given)?;
+        Ok(Stretch { factors: c.floats(&format!("{key}.{name}_factor"))?, attention })
+    };
+    Ok(Scaling::LongRope { short: stretch("short")?, long: stretch("long")?, original })
 }
 
 /// What YaRN multiplies cosines and sines by.
@@ -245,13 +276,14 @@ fn rotary_dim(c: &Config, head_dim: usize) -> Result<usize, ConfigError> {
 }
 
 fn check_factors(c: &Config, rope: &Rope) -> Result<(), ConfigError> {
-    match &rope.scaling {
-        Scaling::Factors(by) if by.len() != rope.dim / 2 || by.iter().any(|f| *f <= 0.0) => {
-            let expected = format!("{} numbers above zero", rope.dim / 2);
-            Err(c.refuse("rope_scaling.factors", &expected))
-        }
-        _ => Ok(()),
-    }
+    let wrong = |by: &[f32]| by.len() != rope.dim / 2 || by.iter().any(|f| *f <= 0.0);
+    let key = match &rope.scaling {
+        Scaling::Factors(by) if wrong(by) => "rope_scaling.factors",
+        Scaling::LongRope { short, .. } if wrong(&short.factors) => "rope_scaling.short_factor",
+        Scaling::LongRope { long, .. } if wrong(&long.factors) => "rope_scaling.long_factor",
+        _ => return Ok(()),
+    };
+    Err(c.refuse(key, &format!("{} numbers above zero", rope.dim / 2)))
 }
 
 /// The configured context, or what YaRN stretches the original one to if that is more.

@@ -1,6 +1,15 @@
 //! Names that many families share.
 use crate::families::Rename::{self, *};
 
+/// What a fused projection of queries, keys and values is cut into.
+pub const QKV: &[&str] = &["blk.{}.attn_q", "blk.{}.attn_k", "blk.{}.attn_v"];
+
+/// Of GGUF files whose converter leaves queries, keys and values in one.
+pub const FUSED: &[Rename] = &[Split("blk.{}.attn_qkv", QKV)];
+
+/// Of GGUF files whose converter leaves an MLP's gate before what it multiplies.
+pub const GATE_UP: &[Rename] = &[Split("blk.{}.ffn_up", &["blk.{}.ffn_gate", "blk.{}.ffn_up"])];
+
 /// Of nearly every Hugging Face decoder.
 pub const DECODER: &[Rename] = &[
     To("model.embed_tokens", "token_embd"),

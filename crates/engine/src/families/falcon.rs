@@ -1,0 +1,76 @@
+//! Falcon: attention and MLP side by side, on one norm (7B) or each on its own (40B, 180B).
+//! Almazrouei et al. 2023, arXiv:2311.16867.
+use super::Rename::{self, *};
+use super::common::names::{FUSED, QKV};
+use super::common::{Common, four_times};
+use super::{Cut, Family, Per};
+use crate::config::{Config, ConfigError};
+use crate::spec::*;
+use serde_json::json;
+
+pub static FALCON: Family = Family {
+    name: "falcon",
+    hf: &["falcon"],
+    gguf: &["falcon"],
+    spec,
+    names: &[NAMES],
+    gguf_names: &[FUSED, GGUF_NAMES],
+};
+
+fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let cfg = &cfg
+        .with_aliases(&[
+            ("n_layer", "num_hidden_layers"),
+            ("n_head", "num_attention_heads"),
+            ("ffn_hidden_size", "intermediate_size"),
+            ("layer_norm_epsilon", "layer_norm_eps"),
+            ("activation", "hidden_act"),
+        ])
+        .with_defaults(json!({"tie_word_embeddings": true, "layer_norm_eps": 1e-5}));
+    let mut c = Common::read(&four_times(cfg)?)?;
+    c.norm = Norm::layer(c.eps);
+    let grouped = cfg.flag("new_decoder_architecture", false)?;
+    c.kv_heads = match cfg.pick((grouped, cfg.flag("multi_query", true)?), (false, false)) {
+        (true, _) => cfg.size_or("num_kv_heads", c.heads)?,
+        (_, true) => 1,
+        _ => cfg.pick(c.heads, c.kv_heads),
+    };
+    if !c.heads.is_multiple_of(c.kv_heads) {
+        return Err(cfg.refuse("num_kv_heads", "a divisor of num_attention_heads"));
+    }
+    if cfg.flag("alibi", false)? {
+        return Err(cfg.refuse("alibi", "false"));
+    }
+    let bias = cfg.flag("bias", false)?;
+    let attention = Attention { qkv_bias: bias, out_bias: bias, ..c.attention() };
+    let mlp = c.plain(cfg.act("hidden_act", Act::Gelu)?, bias);
+    let ops = || [Op::Attention(attention.clone()), Op::Mlp(mlp.clone())];
+    let two = grouped && cfg.size_or("num_ln_in_parallel_attn", 2)? == 2;
+    let own = |op| Part { pre: Some(c.norm), ..Part::from(op) };
+    let layer = |_| match (grouped || cfg.flag("parallel_attn", true)?, two) {
+        (true, true) => Ok(vec![Branch::bare(ops().map(own).into())]),
+        (true, false) => Ok(vec![Branch::parallel(c.norm, ops())]),
+        (false, _) => Ok(ops().map(|op| Branch::pre(c.norm, op)).into()),
+    };
+    let layers: Vec<Layer> = (0..c.layers).map(layer).collect::<Result<_, ConfigError>>()?;
+    Ok(c.model(layers.into_iter()))
+}
+
+const NAMES: &[Rename] = &[
+    To("transformer.word_embeddings", "token_embd"),
+    To("transformer.ln_f", "output_norm"),
+    To("lm_head", "output"),
+    To("transformer.h.{}.input_layernorm", "blk.{}.attn_norm"),
+    To("transformer.h.{}.post_attention_layernorm", "blk.{}.ffn_norm"),
+    To("transformer.h.{}.ln_attn", "blk.{}.attn_norm"),
+    To("transformer.h.{}.ln_mlp", "blk.{}.ffn_norm"),
+    Cut("transformer.h.{}.self_attention.query_key_value", Cut::Heads(Per::KvHead), QKV),
+    To("transformer.h.{}.self_attention.dense", "blk.{}.attn_output"),
+    To("transformer.h.{}.mlp.dense_h_to_4h", "blk.{}.ffn_up"),
+    To("transformer.h.{}.mlp.dense_4h_to_h", "blk.{}.ffn_down"),
+    Ignore("transformer.h.{}.self_attention.rotary_emb.inv_freq"),
+];
+
+/// Where there are two norms, the first is the MLP's.
+const GGUF_NAMES: &[Rename] =
+    &[To("blk.{}.attn_norm_2", "blk.{}.attn_norm"), To("blk.{}.attn_norm", "blk.{}.ffn_norm")];
