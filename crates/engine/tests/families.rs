@@ -237,6 +237,36 @@ fn wrong_types() {
     }
 }
 
+/// A checkpoint may be of the model without its head, whose names begin further in.
+#[test]
+fn names_of_a_bare_model() {
+    let g = golden("gpt2");
+    let full = open(&g.config, &Memory(g.weights.clone())).unwrap().spec;
+    let bare = g.weights.into_iter().map(|(name, tensor)| {
+        let name = name.strip_prefix("transformer.").expect("the outer module");
+        (name.to_owned(), tensor)
+    });
+    assert_eq!(open(&g.config, &Memory(bare.collect())).unwrap().spec, full);
+}
+
+/// Positions that have no vector are refused when the model is loaded, not when they come.
+#[test]
+fn learned_positions_are_bounded() {
+    for (name, rows) in [("gpt2", 128), ("opt", 128)] {
+        let g = golden(name);
+        let weights = Memory(g.weights);
+        let model = open(&g.config, &weights).unwrap();
+        let load = |context| {
+            let limits = rinfer_engine::backend::Limits { context, ..rig::LIMITS };
+            let loaded = Cpu::new(1, Kernels::best()).executor(&model.spec, &model, &limits);
+            loaded.map_err(|e| e.to_string()).err()
+        };
+        assert_eq!(load(rows), None, "{name}");
+        let expect = format!("a context of {}, of which {rows} have vectors", rows + 1);
+        assert_eq!(load(rows + 1), Some(expect), "{name}");
+    }
+}
+
 /// G17: a checkpoint without a head uses the embedding, whatever its config says.
 #[test]
 fn head_is_tied_if_absent() {
@@ -290,4 +320,16 @@ fn quirks() {
     assert!(attention(&gemma3).iter().all(|a| a.scale == 40f32.powf(-0.5) && a.softcap.is_none()));
     assert!(attention(&spec("gemma2")).iter().all(|a| a.softcap == Some(5.0)));
     assert_eq!(spec("llama_yarn").context, 128);
+    let kv_heads = |name| attention(&spec(name))[0].kv_heads;
+    assert_eq!(["falcon_7b", "falcon_40b", "gpt_bigcode", "gpt2"].map(kv_heads), [1, 2, 1, 4]);
+    let branches = |name| spec(name).layers[0].len();
+    let parallel = ["falcon_7b", "gptj", "phi2", "gpt_neox", "gpt_neox_seq", "glm4"];
+    assert_eq!(parallel.map(branches), [1, 1, 1, 1, 2, 2]);
+    let scales = |name| {
+        let spec = spec(name);
+        let Head::Lm { scale, .. } = spec.head else { unreachable!() };
+        (spec.embed.scale, spec.layers[0][0].scale, attention(&spec)[0].scale, scale)
+    };
+    assert_eq!(scales("granite"), (1.75, 0.22, 0.125, 1.0 / 0.6));
+    assert_eq!(scales("minicpm"), (2.0, 1.4 / 3f32.sqrt(), 0.25, 2.0));
 }

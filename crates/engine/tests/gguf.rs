@@ -40,13 +40,10 @@ fn files_equal_their_sources() {
 
 #[test]
 fn quantised_files() {
-    let families = ["llama", "qwen3"];
-    let is_one =
-        |name: &str| name.ends_with(".gguf") && families.iter().any(|f| name.starts_with(f));
     let mut seen = 0;
     for path in folder("gguf_quant") {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        if !is_one(&name) {
+        if !name.ends_with(".gguf") {
             continue;
         }
         seen += 1;

@@ -111,7 +111,8 @@ pub struct Family {
 }
 
 /// How a tensor becomes canonical ones. `{}` is the layer, `{e}` the expert, `{past}` a layer after
-/// the model's last, a final `*` anything; names stand without their `.weight` or `.bias`.
+/// the model's last, a final `*` anything; names stand without their `.weight` or `.bias`,
+/// and may lack a first `model.` or `transformer.`.
 #[derive(Clone, Copy, Debug)]
 pub enum Rename {
     /// The same data.

@@ -24,7 +24,9 @@ pub(super) fn rename(
         | Rename::NegExp(pattern, _)
         | Rename::Map(pattern, ..)
         | Rename::Ignore(pattern)) = rule;
-        let at = capture(pattern, stem, spec.layers.len())?;
+        let inner = OUTER.iter().find_map(|outer| pattern.strip_prefix(outer));
+        let patterns = [Some(*pattern), inner].into_iter().flatten();
+        let at = patterns.filter_map(|p| capture(p, stem, spec.layers.len())).next()?;
         let to = |target: &str| target.replace("{}", &at.layer) + suffix;
         let one = |target: &str, recipe| vec![Made::of(to(target), recipe)];
         let cut = |cut, targets: &[&str]| {
@@ -59,6 +61,9 @@ pub(super) fn rename(
     let ignored = first.is_empty();
     Some(if ignored || needed(&first) { first } else { fitting.find(needed).unwrap_or(first) })
 }
+
+/// What names begin with, and do not in a checkpoint of a model without its head.
+const OUTER: [&str; 2] = ["model.", "transformer."];
 
 /// What a pattern's holes stand for: digits.
 #[derive(Default)]
@@ -174,6 +179,7 @@ mod tests {
         Rename::Split("a.{}.x.both", &["blk.{}.gate", "blk.{}.up"]),
         Rename::Stack("a.{}.x.{e}.up", "blk.{}.up_exps"),
         Rename::PlusOne("a.norm", "norm"),
+        Rename::To("model.b.{}.q", "blk.{}.c"),
         Rename::To("a.{}.q", "blk.{}.b"),
         Rename::NegExp("a.{}.A_log", "blk.{}.ssm_a"),
         Rename::Map("a.{}.half", |x| x / 2.0, "blk.{}.half"),
@@ -228,6 +234,9 @@ mod tests {
         let one = |name, shape: &[usize], values: &[f32]| Raw(vec![t(name, shape, values)]);
         check(one("a.12.q.bias", &[1], &[3.0]), "blk.12.q.bias", &[1], &[3.0]);
         check(one("a.7.q.weight", &[1], &[3.0]), "blk.7.b.weight", &[1], &[3.0]);
+        for name in ["model.b.7.q.weight", "b.7.q.weight"] {
+            check(one(name, &[1], &[3.0]), "blk.7.c.weight", &[1], &[3.0]);
+        }
         check(one("a.norm.weight", &[2], &[0.5, -1.0]), "norm.weight", &[2], &[1.5, 0.0]);
         check(one("a.norm.bias", &[2], &[0.5, -1.0]), "norm.bias", &[2], &[0.5, -1.0]);
         check(one("a.0.A_log", &[1], &[0.0]), "blk.0.ssm_a", &[1], &[-1.0]);
@@ -275,7 +284,7 @@ mod tests {
             assert!(found.is_some_and(|r| r.is_empty()), "{ignored}");
         }
         for unknown in
-            ["a.q.weight", "a.x.q.weight", "b.1.q.weight", "a.1.q.weight.scale", "a.1.qq"]
+            ["a.q.weight", "a.x.q.weight", "c.1.q.weight", "a.1.q.weight.scale", "a.1.qq"]
         {
             assert!(rename(&[TABLE], unknown, &spec(), &HashMap::new()).is_none(), "{unknown}");
         }
