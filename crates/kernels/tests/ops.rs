@@ -368,8 +368,10 @@ fn preparations() {
             near(
                 &y,
                 |i, j| {
-                    let row = x.row(i).iter().map(|&x| f64::from(x).clamp(-1.5, 1.5)).collect();
-                    let row = normed(normed(row, norm, head_dim), then, head_dim);
+                    let row = x.row(i).iter().map(|&x| f64::from(x)).collect();
+                    let bounded =
+                        normed(row, norm, head_dim).into_iter().map(|x| x.clamp(-1.5, 1.5));
+                    let row = normed(bounded.collect(), then, head_dim);
                     row[j] * f64::from(scales[i])
                 },
                 3e-6,

@@ -22,7 +22,8 @@ pub struct Attention {
     pub qk_norm: Option<QkNorm>,
     /// Norm of each value head, without a weight; this is its epsilon.
     pub v_norm: Option<f32>,
-    /// Queries, keys and values are cut off at ± this, right after their projections.
+    /// Queries, keys and values are cut off at ± this before the rotation, after their norms if these
+    /// come before it too.
     pub clip: Option<f32>,
     /// Whether the query, key and value projections add a bias.
     pub qkv_bias: bool,

@@ -28,10 +28,10 @@ pub enum HeadNorm<'a> {
 pub struct Rotate<'a> {
     /// Elements to a head.
     pub head_dim: usize,
-    /// Cuts elements off at ± this.
-    pub clip: Option<f32>,
     /// Before the rotation.
     pub norm: Option<HeadNorm<'a>>,
+    /// Cuts elements off at ± this, after that norm.
+    pub clip: Option<f32>,
     /// Rotation angles of each row, `[rows, dim]`: `dim/2` cosines, then `dim/2` sines, where
     /// `dim <= head_dim` leading elements rotate.
     pub rope: Option<(RopeLayout, &'a Mat)>,
@@ -58,19 +58,19 @@ pub fn rotate(ctx: &Ctx, how: &Rotate<'_>, x: &mut Mat) {
 impl Rotate<'_> {
     /// Whether it changes anything.
     pub fn does_something(&self) -> bool {
-        let Rotate { head_dim: _, clip, norm, rope, then, scales } = self;
-        clip.is_some() || norm.or(*then).is_some() || rope.is_some() || scales.is_some()
+        let Rotate { head_dim: _, norm, clip, rope, then, scales } = self;
+        norm.or(*then).is_some() || clip.is_some() || rope.is_some() || scales.is_some()
     }
 
     /// # Safety
     /// The tier is usable, lengths agree.
     unsafe fn row(&self, ctx: &Ctx, i: usize, row: &mut [f32]) {
-        if let Some(bound) = self.clip {
-            row.iter_mut().for_each(|x| *x = x.clamp(-bound, bound));
-        }
         // SAFETY: passed on.
         unsafe {
             self.normalise(ctx, self.norm, row);
+            if let Some(bound) = self.clip {
+                row.iter_mut().for_each(|x| *x = x.clamp(-bound, bound));
+            }
             if let Some((layout, angles)) = self.rope {
                 let (cos, sin) = angles.row(i).split_at(angles.cols() / 2);
                 for head in row.chunks_exact_mut(self.head_dim) {
