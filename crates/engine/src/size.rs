@@ -2,8 +2,8 @@
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
 use crate::cpu::{kv_kind, pack, scratch::Scratch};
-use crate::spec::{Attention, ModelSpec, Reach};
-use crate::state::pages;
+use crate::spec::{ModelSpec, Reach};
+use crate::state::{Kept, kept, pages};
 use crate::weights::needs;
 use rinfer_formats::Weights;
 use rinfer_kernels::Packed;
@@ -50,16 +50,13 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
 
 /// Bytes of all sequences' keys and values.
 pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
-    let bytes = |a: &Attention| {
-        let page = Pool::page_bytes(kv_kind(limits.kv), a.kv_heads, a.head_dim);
-        page * pages(a.reach, limits)
-    };
-    spec.writers().map(bytes).sum()
+    let bytes = |k: Kept| Pool::page_bytes(kv_kind(limits.kv), k.shape) * pages(k.reach, limits);
+    kept(spec).map(bytes).sum()
 }
 
 /// Bytes that one more position of a long sequence takes: keys and values of layers without a
 /// window.
 pub fn position(spec: &ModelSpec, kv: Kv) -> usize {
-    let bytes = |a: &Attention| Pool::page_bytes(kv_kind(kv), a.kv_heads, a.head_dim) / PAGE;
-    spec.writers().filter(|a| a.reach == Reach::All).map(bytes).sum()
+    let bytes = |k: Kept| Pool::page_bytes(kv_kind(kv), k.shape) / PAGE;
+    kept(spec).filter(|k| k.reach == Reach::All).map(bytes).sum()
 }

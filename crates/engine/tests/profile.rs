@@ -32,18 +32,24 @@ fn check(golden: &Golden, rows: usize) {
 
     let sum = |of: &dyn Fn(&str) -> bool, rows: usize| {
         let matrices = needs(&checkpoint.spec).into_iter().filter(|need| of(&need.name));
-        let works = matrices.filter(|need| need.packed && need.shape.len() == 2).map(|need| Work {
-            f32: (rows * need.shape[0] * need.shape[1]) as u64,
-            bytes: Packed::size(Layout::F32, need.shape[0], need.shape[1]) as u64,
-            ..Work::default()
+        let works = matrices.filter(|need| need.packed).map(|need| {
+            let [count @ .., n, k] = &need.shape[..] else { panic!("{} is no matrix", need.name) };
+            let count: usize = count.iter().product();
+            Work {
+                f32: (rows * count * n * k) as u64,
+                bytes: (count * Packed::size(Layout::F32, *n, *k)) as u64,
+                ..Work::default()
+            }
         });
         works.sum::<Work>()
     };
     let tied = matches!(checkpoint.spec.head, Head::Lm { tied: true, .. });
     let output = if tied { "token_embd.weight" } else { "output.weight" };
     let router = |name: &str| name.contains(".ffn_gate_inp");
+    let expert = |name: &str| name.contains("_exps.");
+    let mixed = |name: &str| router(name) || expert(name);
     let expect = |kind: Kind| match kind {
-        Kind::Projections => sum(&|name| name.starts_with("blk.") && !router(name), rows),
+        Kind::Projections => sum(&|name| name.starts_with("blk.") && !mixed(name), rows),
         Kind::Router => sum(&router, rows),
         Kind::Head => sum(&|name| name == output, 1),
         _ => Work::default(),

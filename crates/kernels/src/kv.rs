@@ -1,7 +1,7 @@
 //! Pages of keys and values: 64 positions each, laid out for the kernels.
 //!
-//! A page of one layer holds, for each K/V head, keys as `[head_dim][64]` (lanes are positions)
-//! and then values as `[64][head_dim]` (lanes are channels, filled up with zeros to a multiple of
+//! A page of one layer holds, for each K/V head, keys as `[k_dim][64]` (lanes are positions)
+//! and then values as `[64][v_dim]` (lanes are channels, filled up with zeros to a multiple of
 //! 16), in f16 or f32. A page is also the
 //! unit of attention: a query's share of each page (maximum, sum, weighted values) is computed by
 //! itself and the shares are merged in page order, so the result does not depend on how the work
@@ -32,23 +32,44 @@ impl KvKind {
     }
 }
 
+/// What a layer keeps of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvShape {
+    /// Key and value heads.
+    pub heads: usize,
+    /// Elements of a key.
+    pub k_dim: usize,
+    /// Elements of a value; none where only keys are kept.
+    pub v_dim: usize,
+}
+
+impl KvShape {
+    /// Elements of a value as a page has it.
+    pub const fn value_stride(self) -> usize {
+        self.v_dim.next_multiple_of(16)
+    }
+    /// Elements that a position takes in a page.
+    pub const fn elements(self) -> usize {
+        self.heads * (self.k_dim + self.value_stride())
+    }
+}
+
 /// One layer's pages.
 pub struct Pool {
     kind: KvKind,
-    kv_heads: usize,
-    head_dim: usize,
+    shape: KvShape,
     data: Aligned,
 }
 
 impl Pool {
     /// `pages` zeroed pages.
-    pub fn new(kind: KvKind, kv_heads: usize, head_dim: usize, pages: usize) -> Pool {
-        let data = Aligned::zeroed(pages * Pool::page_bytes(kind, kv_heads, head_dim));
-        Pool { kind, kv_heads, head_dim, data }
+    pub fn new(kind: KvKind, shape: KvShape, pages: usize) -> Pool {
+        let data = Aligned::zeroed(pages * Pool::page_bytes(kind, shape));
+        Pool { kind, shape, data }
     }
     /// Bytes to a page.
-    pub const fn page_bytes(kind: KvKind, kv_heads: usize, head_dim: usize) -> usize {
-        kv_heads * PAGE * (head_dim + head_dim.next_multiple_of(16)) * kind.bytes()
+    pub const fn page_bytes(kind: KvKind, shape: KvShape) -> usize {
+        PAGE * shape.elements() * kind.bytes()
     }
     /// Number of pages.
     pub fn pages(&self) -> usize {
@@ -74,19 +95,19 @@ impl Pool {
         let from = from as usize * n;
         self.data.bytes_mut().copy_within(from..from + n, to as usize * n);
     }
-    /// K/V heads and elements to a head.
-    pub fn shape(&self) -> (usize, usize) {
-        (self.kv_heads, self.head_dim)
+    /// What it keeps of a position.
+    pub fn shape(&self) -> KvShape {
+        self.shape
     }
     /// A handle to write and read parts of pages from several threads.
     pub(crate) fn shared(&mut self) -> SharedPool<'_> {
         let stride = self.stride();
-        let keys = self.head_dim * PAGE * self.kind.bytes();
-        let head = stride / self.kv_heads;
+        let keys = self.shape.k_dim * PAGE * self.kind.bytes();
+        let head = stride / self.shape.heads;
         SharedPool { stride, keys, head, data: Lent::new(self.data.bytes_mut()) }
     }
     fn stride(&self) -> usize {
-        Pool::page_bytes(self.kind, self.kv_heads, self.head_dim)
+        Pool::page_bytes(self.kind, self.shape)
     }
 }
 
@@ -122,8 +143,10 @@ pub struct PageTask<'a> {
     pub rows: usize,
     /// Query heads of a row that read this K/V head.
     pub group: usize,
-    /// Elements to a head.
+    /// Elements of a query or key.
     pub head_dim: usize,
+    /// Elements of a value.
+    pub v_dim: usize,
     /// As in [`crate::ops::Attend`].
     pub scale: f32,
     /// As in [`crate::ops::Attend`].
@@ -137,7 +160,7 @@ pub struct PageTask<'a> {
     /// How both are stored.
     pub kind: KvKind,
     /// What the rows see of the page.
-    pub sight: Sight,
+    pub sight: Sight<'a>,
     /// Where the shares go.
     pub out: Shares,
     /// Whether a share joins what `out` holds of the pages before it, or replaces it.
@@ -157,29 +180,51 @@ pub enum Reach {
 
 /// What consecutive rows see of a page.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight {
+pub struct Sight<'a> {
     /// Position of the first row.
     pub pos: usize,
     /// What a row sees.
     pub reach: Reach,
     /// The page's first position.
     pub page: usize,
+    /// What else limits it.
+    pub chosen: Option<Choices<'a>>,
 }
 
-impl Sight {
-    /// First and one past the last position in the page that row `row` sees; empty if none.
+/// The positions that consecutive rows chose.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'a> {
+    /// A bit a position, row after row.
+    pub bits: &'a [u64],
+    /// Words of bits to a row, one a page.
+    pub pages: usize,
+    /// The first position of each row.
+    pub firsts: &'a [usize],
+}
+
+impl Sight<'_> {
+    /// First and one past the last position in the page that row `row` sees, [`Sight::mask`] aside;
+    /// empty if none.
     #[inline(always)]
     pub fn visible(&self, row: usize) -> (usize, usize) {
+        if self.mask(row) == 0 {
+            return (0, 0);
+        }
         let until = self.pos + row + 1;
         let inside = |position: usize| position.saturating_sub(self.page).min(PAGE);
         (inside(self.since(row)), inside(until))
     }
+    /// A bit for each position of the page that row `row` may see.
+    #[inline(always)]
+    pub fn mask(&self, row: usize) -> u64 {
+        self.chosen.map_or(u64::MAX, |c| c.bits[row * c.pages + self.page / PAGE])
+    }
     /// Whether row `row` sees no page before this one.
     #[inline(always)]
     pub fn first(&self, row: usize) -> bool {
-        self.since(row) >= self.page
+        self.chosen.map_or_else(|| self.since(row), |c| c.firsts[row]) >= self.page
     }
-    /// The first position that row `row` sees.
+    /// The first position that row `row` sees, whatever it chose.
     #[inline(always)]
     pub fn since(&self, row: usize) -> usize {
         let pos = self.pos + row;
@@ -192,7 +237,7 @@ impl Sight {
 }
 
 /// Where the shares of some rows are: of head `g` of row `r`, maximum and sum are two elements of
-/// `stats` from `2·(r·heads + g)` on, and `head_dim` values from `(r·heads + g)·head_dim` on. Raw
+/// `stats` from `2·(r·heads + g)` on, and `v_dim` values from `(r·heads + g)·v_dim` on. Raw
 /// because the tasks of a phase write interleaved parts of one matrix.
 #[derive(Clone, Copy)]
 pub struct Shares {
@@ -216,4 +261,18 @@ pub struct MergeTask<'a> {
     pub page_stats: &'a [f32],
     /// The next page's weighted values.
     pub page_values: &'a [f32],
+}
+
+/// A query's scores of a page's positions: `Σ_h weights[h] · max(q[h]·k·scale, 0)`.
+pub struct IndexTask<'a> {
+    /// `[heads, k_dim]`.
+    pub q: &'a [f32],
+    /// By head.
+    pub weights: &'a [f32],
+    /// Multiplies q·k.
+    pub scale: f32,
+    /// The page's keys.
+    pub keys: *const u8,
+    /// How they are stored.
+    pub kind: KvKind,
 }

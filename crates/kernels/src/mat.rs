@@ -92,7 +92,8 @@ impl Mat {
     }
     /// A shared handle to write disjoint parts from several threads.
     pub(crate) fn shared(&mut self) -> Shared<'_> {
-        Shared { data: self.data.as_mut_ptr(), rows: self.rows, cols: self.cols, lent: PhantomData }
+        let Mat { rows, cols, .. } = *self;
+        Shared { data: self.data.as_mut_ptr(), rows, cols, stride: cols, lent: PhantomData }
     }
 }
 
@@ -102,6 +103,8 @@ pub struct Shared<'a> {
     data: *mut f32,
     rows: usize,
     cols: usize,
+    /// From a row to the next.
+    stride: usize,
     lent: PhantomData<&'a mut [f32]>,
 }
 // SAFETY: it is a borrow of f32s; writing through it is unsafe and demands disjointness.
@@ -125,7 +128,16 @@ impl<'a> Shared<'a> {
     pub(crate) fn rows_from(&self, from: usize, rows: usize) -> Shared<'a> {
         assert!(from <= self.rows && rows <= self.rows - from);
         // SAFETY: in bounds by the assertion.
-        Shared { data: unsafe { self.data.add(from * self.cols) }, rows, ..*self }
+        Shared { data: unsafe { self.data.add(from * self.stride) }, rows, ..*self }
+    }
+    /// The `cols` columns from `from` on.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    pub(crate) fn columns(&self, from: usize, cols: usize) -> Shared<'a> {
+        assert!(from <= self.cols && cols <= self.cols - from);
+        // SAFETY: in bounds by the assertion.
+        Shared { data: unsafe { self.data.add(from) }, cols, ..*self }
     }
     /// Where elements `from..from + len` of row `i` are.
     ///
@@ -134,7 +146,7 @@ impl<'a> Shared<'a> {
     pub(crate) fn at(&self, i: usize, from: usize, len: usize) -> *mut f32 {
         assert!(i < self.rows && from <= self.cols && len <= self.cols - from);
         // SAFETY: in bounds by the assertion.
-        unsafe { self.data.add(i * self.cols + from) }
+        unsafe { self.data.add(i * self.stride + from) }
     }
     /// Elements `from..from + len` of row `i`, to write.
     ///

@@ -1,7 +1,7 @@
 //! Instruction tiers: one table of functions each, fastest first, chosen once at run time.
 use crate::act::QuantRow;
 use crate::isa;
-use crate::kv::{MergeTask, PageTask};
+use crate::kv::{IndexTask, MergeTask, PAGE, PageTask};
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
 use crate::ops::{Glu, Norm, RopeLayout};
@@ -46,6 +46,8 @@ pub struct Kernels {
     pub attend_page: unsafe fn(&PageTask<'_>),
     /// Joins a page's share to the running result: see [`crate::kv`].
     pub merge: unsafe fn(MergeTask<'_>),
+    /// Scores of a page's positions: see [`crate::kv`].
+    pub index_page: unsafe fn(&IndexTask<'_>, &mut [f32; PAGE]),
 }
 
 /// All tiers of this architecture, fastest first by measurement. The last is the scalar tier,

@@ -44,8 +44,9 @@ fn case(shape: Attend<'static>, lengths: &[usize]) -> Case {
         page += len.div_ceil(PAGE).next_multiple_of(2) as u32;
     }
     let n = rows.len();
-    let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
-    Case { shape, rows, tables, q: random.mat(n, q), k: random.mat(n, kv), v: random.mat(n, kv) }
+    let Attend { heads, kv_heads, head_dim, v_dim, .. } = shape;
+    let [q, k, v] = [heads * head_dim, kv_heads * head_dim, kv_heads * v_dim];
+    Case { shape, rows, tables, q: random.mat(n, q), k: random.mat(n, k), v: random.mat(n, v) }
 }
 
 fn rows_of(m: &Mat, which: &[usize]) -> Mat {
@@ -69,17 +70,17 @@ impl Case {
         batches: &[Vec<usize>],
     ) -> Bits {
         let ctx = Ctx { team: Team::new(threads), kernels: tier };
-        let Attend { heads, kv_heads, head_dim, .. } = self.shape;
+        let Attend { heads, v_dim, .. } = self.shape;
         let pages = self.tables.iter().map(|t| t.len().next_multiple_of(2)).sum();
-        let mut pool = Pool::new(kind, kv_heads, head_dim, pages);
+        let mut pool = Pool::new(kind, self.shape.keeps(), pages);
         // Whatever a page held before must not show, however bad it is.
-        if head_dim.is_multiple_of(16) {
+        if v_dim.is_multiple_of(16) {
             (0..pages as u32).for_each(|i| pool.page_mut(i).fill(0xFF));
         }
         let largest = batches.iter().map(Vec::len).max().expect("a batch");
         let context = self.tables.iter().map(Vec::len).max().expect("a table") * PAGE;
         let mut scratch = AttentionScratch::new(&self.shape, largest, context, threads);
-        let mut out = Act::new(largest, heads * head_dim);
+        let mut out = Act::new(largest, heads * v_dim);
         let mut bits = vec![vec![]; self.rows.len()];
         for batch in batches {
             let rows: Vec<AttendRow> = batch.iter().map(|&i| self.rows[i]).collect();
@@ -90,6 +91,7 @@ impl Case {
                 &self.shape,
                 &rows,
                 &self.tables,
+                None,
                 &q,
                 kv,
                 &mut pool,
@@ -111,9 +113,9 @@ impl Case {
 
     /// The definition, in f64.
     fn naive(&self, row: usize, head: usize) -> Vec<f64> {
-        let Attend { heads, kv_heads, head_dim, scale, reach, softcap, sinks } = self.shape;
-        let part = |m: &Mat, row: usize, head: usize| -> Vec<f64> {
-            m.row(row)[head * head_dim..][..head_dim].iter().map(|&x| f64::from(x)).collect()
+        let Attend { heads, kv_heads, head_dim, v_dim, scale, reach, softcap, sinks } = self.shape;
+        let part = |m: &Mat, dim: usize, row: usize, head: usize| -> Vec<f64> {
+            m.row(row)[head * dim..][..dim].iter().map(|&x| f64::from(x)).collect()
         };
         let AttendRow { table, pos } = self.rows[row];
         let first = match reach {
@@ -124,9 +126,10 @@ impl Case {
         let seen: Vec<usize> = (0..self.rows.len())
             .filter(|&i| self.rows[i].table == table && (first..=pos).contains(&self.rows[i].pos))
             .collect();
-        let (q, group) = (part(&self.q, row, head), heads / kv_heads);
+        let (q, group) = (part(&self.q, head_dim, row, head), heads / kv_heads);
         let score = |&i: &usize| {
-            let dot: f64 = part(&self.k, i, head / group).iter().zip(&q).map(|(k, q)| k * q).sum();
+            let k = part(&self.k, head_dim, i, head / group);
+            let dot: f64 = k.iter().zip(&q).map(|(k, q)| k * q).sum();
             let score = dot * f64::from(scale);
             softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
         };
@@ -135,9 +138,9 @@ impl Case {
         let max = scores.iter().copied().fold(sink, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
         let sum = (sink - max).exp() + weights.iter().sum::<f64>();
-        let mut out = vec![0.0; head_dim];
+        let mut out = vec![0.0; v_dim];
         for (&i, weight) in seen.iter().zip(weights) {
-            for (out, v) in out.iter_mut().zip(part(&self.v, i, head / group)) {
+            for (out, v) in out.iter_mut().zip(part(&self.v, v_dim, i, head / group)) {
                 *out += weight / sum * v;
             }
         }
@@ -148,14 +151,14 @@ impl Case {
 /// Near the definition in both kinds; the same bits whoever computes and however it is cut.
 fn check(case: &Case) {
     let scalar = TIERS.last().expect("a tier");
-    let Attend { heads, head_dim, .. } = case.shape;
+    let Attend { heads, v_dim, .. } = case.shape;
     for (kind, tolerance) in [(KvKind::F32, 1e-5), (KvKind::F16, 2e-3)] {
         let want = case.run(kind, scalar, 1, &[case.all()]);
         for (row, bits) in want.iter().enumerate().step_by(1 + want.len() / 40) {
             for head in 0..heads {
                 let exact = case.naive(row, head);
                 for (d, want) in exact.iter().enumerate() {
-                    let got = f64::from(f32::from_bits(bits[head * head_dim + d]));
+                    let got = f64::from(f32::from_bits(bits[head * v_dim + d]));
                     let context = format!("{kind:?}, row {row}, head {head}, channel {d}");
                     assert!((got - want).abs() <= tolerance, "{context}: {got}, exactly {want}");
                 }
@@ -192,6 +195,14 @@ fn page_borders() {
 fn head_sizes() {
     for head_dim in [1, 5, 24, 64, 80, 96, 128, 256] {
         check(&case(shape(2, 2, head_dim), &[70]));
+    }
+}
+
+/// Keys wider than values, as where both are made of one compressed vector, and narrower ones.
+#[test]
+fn values_of_another_width() {
+    for (head_dim, v_dim) in [(24, 16), (96, 80), (16, 40), (144, 128)] {
+        check(&case(Attend { v_dim, ..shape(4, 1, head_dim) }, &[150]));
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct AttentionStep {
 }
 
 impl AttentionStep {
-    /// Layer `i`'s attention, the `nth` of all.
+    /// Layer `i`'s attention, the `nth` of all operations.
     pub fn new(
         spec: &ModelSpec,
         i: usize,
@@ -89,6 +89,7 @@ impl AttentionStep {
             &self.attend(),
             pass.rows,
             pass.groups[group].tables(),
+            None,
             &b.q,
             self.kv.as_ref().map(|_| (&b.k, &b.v)),
             pool,
@@ -144,10 +145,7 @@ impl AttentionStep {
     fn temperatures<'a>(&self, rows: &[AttendRow], out: &'a mut Vec<f32>) -> Option<&'a [f32]> {
         let t = self.spec.temperature?;
         out.clear();
-        out.extend(rows.iter().map(|row| {
-            let steps = ((row.pos as f32 + t.offset) / t.period).floor();
-            1.0 + t.beta * libm::logf(1.0 + steps)
-        }));
+        out.extend(rows.iter().map(|row| t.at(row.pos)));
         Some(out)
     }
 

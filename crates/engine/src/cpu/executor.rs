@@ -10,9 +10,9 @@ use crate::size::Memory;
 use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages};
 use rinfer_formats::Weights;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Gated, GatedScratch, Linear, Residual};
-use rinfer_kernels::{Act, Kernels, Team};
+use rinfer_kernels::mat::{Rows, Store};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Gated, GatedScratch, Linear, PerHead, Residual};
+use rinfer_kernels::{Act, Kernels, Mat, Team};
 
 /// A loaded model on the CPU.
 pub struct CpuExecutor {
@@ -50,6 +50,12 @@ impl Pass<'_> {
         ops::linear(self.ctx, x, jobs);
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
         self.clock.lap(kind);
+    }
+    /// [`ops::per_head`], counted.
+    pub fn per_head(&mut self, how: &PerHead<'_>, x: Rows<'_>, parts: &mut Act, out: &mut Mat) {
+        ops::per_head(self.ctx, how, x, parts, out);
+        self.clock.products(Kind::Projections, x.rows(), how.weights);
+        self.clock.lap(Kind::Projections);
     }
     /// [`ops::gated`], counted.
     pub fn gated(
@@ -184,6 +190,9 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
         match &part.block {
             Block::Attention(a) => {
                 a.run(pass, &s.angles, &mut s.attention, &mut s.input, out, store);
+            }
+            Block::Mla(m) => {
+                m.run(pass, &s.angles, &mut s.latent, &mut s.input, out, store);
             }
             Block::Mlp(m) => m.run(pass, &mut s.mlp, &mut s.input, out, store),
             Block::Moe(m) => {

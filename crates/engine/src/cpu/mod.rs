@@ -9,6 +9,7 @@ mod clock;
 mod embed;
 mod executor;
 mod head;
+mod mla;
 mod mlp;
 mod moe;
 pub(crate) mod pack;
@@ -19,7 +20,7 @@ pub(crate) mod scratch;
 pub use executor::CpuExecutor;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, Skip};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -75,7 +76,7 @@ impl Backend for Cpu {
         let ops = spec.ops().map(|op| match op {
             Op::Attention(a) => check_attention(a),
             Op::Mlp(m) => check_mlp(m),
-            Op::Mla(_) => refuse(true, "latent attention (MLA)"),
+            Op::Mla(m) => refuse(m.out_gate == Some(OutGate::PerChannel), "gates of channels"),
             Op::DeltaNet(_) => refuse(true, "the gated delta rule"),
             Op::Lightning(_) => refuse(true, "lightning attention"),
             Op::Mamba1(_) => refuse(true, "Mamba"),

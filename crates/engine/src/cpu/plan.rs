@@ -2,6 +2,7 @@
 use super::attention::AttentionStep;
 use super::embed::EmbedStep;
 use super::head::HeadStep;
+use super::mla::MlaStep;
 use super::mlp::MlpStep;
 use super::moe::MoeStep;
 use super::pack::Packer;
@@ -58,19 +59,20 @@ pub(crate) struct PartStep {
 /// One operation.
 pub(crate) enum Block {
     Attention(Box<AttentionStep>),
+    Mla(Box<MlaStep>),
     Mlp(Box<MlpStep>),
     Moe(Box<MoeStep>),
 }
 
 impl Plan {
-    /// Packs everything. The numbers of buffers and attentions are their places in the lists that
+    /// Packs everything. The numbers of buffers and operations are their places in the lists that
     /// [`super::scratch`] and [`crate::state`] make of the same spec.
     pub fn new(spec: &ModelSpec, packer: &Packer<'_>) -> Result<Plan, LoadError> {
-        let mut attentions = 0..;
+        let mut ops = 0..;
         let mut steps = Vec::new();
         for (i, branches) in spec.layers.iter().enumerate() {
             for branch in branches {
-                steps.push(Step::new(spec, i, branch, &mut attentions, packer)?);
+                steps.push(Step::new(spec, i, branch, &mut ops, packer)?);
             }
         }
         Ok(Plan { embed: EmbedStep::new(spec, packer)?, steps, head: HeadStep::new(spec, packer)? })
@@ -87,7 +89,7 @@ impl Step {
         spec: &ModelSpec,
         i: usize,
         branch: &Branch,
-        attentions: &mut impl Iterator<Item = usize>,
+        ops: &mut impl Iterator<Item = usize>,
         packer: &Packer<'_>,
     ) -> Result<Step, LoadError> {
         let (pre, post) = branch_norms(branch);
@@ -95,7 +97,7 @@ impl Step {
             let (pre, post) = part_norms(branch, at);
             Ok(PartStep {
                 pre: NormWeights::new(part.pre.as_ref(), &layer(i, pre), packer)?,
-                block: Block::new(spec, i, &part.op, attentions, packer)?,
+                block: Block::new(spec, i, &part.op, ops.next().unwrap_or_default(), packer)?,
                 post: NormWeights::new(part.post.as_ref(), &layer(i, post), packer)?,
                 scale: part.scale,
             })
@@ -147,14 +149,14 @@ impl Block {
         spec: &ModelSpec,
         i: usize,
         op: &Op,
-        attentions: &mut impl Iterator<Item = usize>,
+        nth: usize,
         packer: &Packer<'_>,
     ) -> Result<Block, LoadError> {
         match op {
             Op::Attention(a) => {
-                let nth = attentions.next().unwrap_or_default();
                 AttentionStep::new(spec, i, a, nth, packer).map(|a| Block::Attention(a.into()))
             }
+            Op::Mla(m) => MlaStep::new(spec, i, m, nth, packer).map(|m| Block::Mla(m.into())),
             Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
             Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
             other => Err(LoadError::Unsupported(format!("{other:?}"))),
@@ -163,6 +165,7 @@ impl Block {
     fn reads_q8(&self) -> bool {
         match self {
             Block::Attention(a) => a.reads_q8(),
+            Block::Mla(m) => m.reads_q8(),
             Block::Mlp(m) => m.reads_q8(),
             Block::Moe(m) => m.reads_q8(),
         }
@@ -170,6 +173,7 @@ impl Block {
     fn bytes(&self) -> usize {
         match self {
             Block::Attention(a) => a.bytes(),
+            Block::Mla(m) => m.bytes(),
             Block::Mlp(m) => m.bytes(),
             Block::Moe(m) => m.bytes(),
         }

@@ -1,6 +1,6 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
-use super::{attention, head, mlp, moe};
+use super::{attention, head, mla, mlp, moe};
 use crate::backend::Limits;
 use crate::spec::{ModelSpec, Part};
 use rinfer_kernels::{Act, Mat};
@@ -21,6 +21,8 @@ pub(crate) struct Scratch {
     pub angles: Vec<Angles>,
     /// By shape of attention.
     pub attention: Vec<attention::Buffers>,
+    /// Of latent attentions.
+    pub latent: mla::Latent,
     /// By width of MLP.
     pub mlp: Vec<mlp::Buffers>,
     /// By shape of mixture.
@@ -47,6 +49,7 @@ impl Scratch {
                 .iter()
                 .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
                 .collect(),
+            latent: mla::Latent::new(spec, limits, threads),
             mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
             moe: moe::shapes(spec).iter().map(|m| moe::Buffers::new(m, d, rows, threads)).collect(),
             head: head::Buffers::new(spec, rows),
@@ -60,7 +63,7 @@ impl Scratch {
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
         let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();
         let moe: usize = self.moe.iter().map(moe::Buffers::bytes).sum();
-        shared + angles + attention + mlp + moe
+        shared + angles + attention + self.latent.bytes() + mlp + moe
     }
 }
 

@@ -115,6 +115,14 @@ pub struct Temperature {
     pub offset: f32,
 }
 
+impl Temperature {
+    /// What a query at a position is multiplied by.
+    pub fn at(&self, pos: usize) -> f32 {
+        let steps = ((pos as f32 + self.offset) / self.period).floor();
+        1.0 + self.beta * libm::logf(1.0 + steps)
+    }
+}
+
 /// Multi-head latent attention. DeepSeek-V2, arXiv:2405.04434.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mla {
@@ -136,14 +144,25 @@ pub struct Mla {
     pub rope: Option<RopeId>,
     /// Of the compressed queries, keys and values.
     pub norm: Norm,
-    /// Whether the projections that compress add a bias.
+    /// Whether the projections that compress and the output projection add a bias.
     pub bias: bool,
     /// Multiplies a query by its position.
     pub temperature: Option<Temperature>,
     /// `o · sigmoid(gate)` before the output projection.
     pub out_gate: Option<OutGate>,
-    /// Chooses the keys that a query attends to.
-    pub indexer: Option<Indexer>,
+    /// Which keys a query attends to.
+    pub keys: Keys,
+}
+
+/// Which keys of those before it a query attends to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Keys {
+    /// All.
+    All,
+    /// Those that its indexer chooses.
+    Chosen(Indexer),
+    /// Those that the last indexer before this operation chose.
+    AsBefore,
 }
 
 /// A small attention that chooses keys. DeepSeek-V3.2, arXiv:2512.02556.

@@ -8,7 +8,7 @@ mod recurrent;
 
 pub use crate::rope::{Rope, RopeLayout, Scaling, Stretch};
 pub use attention::{
-    Alibi, Attention, Indexer, Mla, NormOver, OutGate, QkNorm, Reach, Temperature,
+    Alibi, Attention, Indexer, Keys, Mla, NormOver, OutGate, QkNorm, Reach, Temperature,
 };
 pub use mlp::{Act, Groups, Mlp, Moe, Renormalise, Router, RouterInput, Score, Shared};
 pub use recurrent::{Decay, DeltaNet, Gate, Lightning, Mamba1, Mamba2, RgLru, ShortConv};
@@ -208,10 +208,6 @@ impl ModelSpec {
     /// Every attention, in the order of a forward pass.
     pub fn attentions(&self) -> impl Iterator<Item = &Attention> {
         self.ops().filter_map(|op| if let Op::Attention(a) = op { Some(a) } else { None })
-    }
-    /// Those of them that write keys and values.
-    pub fn writers(&self) -> impl Iterator<Item = &Attention> {
-        self.attentions().filter(|a| a.kv_from.is_none())
     }
 }
 

@@ -11,28 +11,68 @@ pub use pages::{Cache, Pages};
 pub(crate) use table::Group;
 
 use crate::backend::Limits;
-use crate::spec::{ModelSpec, Reach};
-use rinfer_kernels::kv::PAGE;
+use crate::spec::{Keys, ModelSpec, Op, Reach};
+use rinfer_kernels::kv::{KvShape, PAGE};
 
 /// Positions behind a window that are kept too, so that a few can be taken back.
 pub(crate) const SLACK: usize = PAGE;
 
+/// What an operation keeps of each position, and how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    /// Which positions its queries see.
+    pub reach: Reach,
+    /// What it keeps.
+    pub shape: KvShape,
+}
+
+/// What all operations keep, in the order of a forward pass: the number of a pool is its place here.
+pub(crate) fn kept(spec: &ModelSpec) -> impl Iterator<Item = Kept> {
+    spec.ops().flat_map(keeps)
+}
+
+fn keeps(op: &Op) -> impl Iterator<Item = Kept> + use<> {
+    let all =
+        |k_dim, v_dim| Some(Kept { reach: Reach::All, shape: KvShape { heads: 1, k_dim, v_dim } });
+    let both = match op {
+        Op::Attention(a) if a.kv_from.is_none() => {
+            let (heads, dim) = (a.kv_heads, a.head_dim);
+            let shape = KvShape { heads, k_dim: dim, v_dim: dim };
+            [Some(Kept { reach: a.reach, shape }), None]
+        }
+        Op::Mla(m) => {
+            let latent = all(m.kv_rank + m.rope_dim, m.kv_rank);
+            match &m.keys {
+                Keys::Chosen(indexer) => [latent, all(indexer.head_dim, 0)],
+                Keys::All | Keys::AsBefore => [latent, None],
+            }
+        }
+        _ => [None, None],
+    };
+    both.into_iter().flatten()
+}
+
 /// Layers whose queries see equally far share their tables of pages: how far, each once.
 pub(crate) fn reaches(spec: &ModelSpec) -> Vec<Reach> {
     let mut reaches = Vec::new();
-    for a in spec.writers() {
-        if !reaches.contains(&a.reach) {
-            reaches.push(a.reach);
+    for kept in kept(spec) {
+        if !reaches.contains(&kept.reach) {
+            reaches.push(kept.reach);
         }
     }
     reaches
 }
 
-/// Which of the [`Cache`]'s pages attention `i` of all reads: its own, or those of the one that it
-/// shares.
+/// The first of the [`Cache`]'s pages that operation `i` of all reads: its own, or those of the
+/// attention that it shares.
 pub(crate) fn pool(spec: &ModelSpec, i: usize) -> usize {
-    let writer = spec.attentions().nth(i).and_then(|a| a.kv_from).unwrap_or(i);
-    spec.attentions().take(writer).filter(|a| a.kv_from.is_none()).count()
+    let shared = match spec.ops().nth(i) {
+        Some(Op::Attention(a)) => a.kv_from,
+        _ => None,
+    };
+    let attentions = spec.ops().enumerate().filter(|(_, op)| matches!(op, Op::Attention(_)));
+    let writer = shared.and_then(|nth| attentions.map(|(i, _)| i).nth(nth)).unwrap_or(i);
+    spec.ops().take(writer).flat_map(keeps).count()
 }
 
 /// Pages of layers with this reach, for all sequences together: as many as all positions need,
@@ -71,8 +111,8 @@ mod tests {
         let from = [None, Some(0), None, Some(2), None, Some(0)];
         let attentions = from.map(|kv_from| Attention { kv_from, ..c.attention() });
         let spec = c.decoder(attentions.into_iter(), &c.plain(Act::Silu, false));
-        let pools: Vec<usize> = (0..6).map(|i| pool(&spec, i)).collect();
+        let pools: Vec<usize> = (0..6).map(|i| pool(&spec, 2 * i)).collect();
         assert_eq!(pools, [0, 0, 1, 1, 2, 0]);
-        assert_eq!(spec.writers().count(), 3);
+        assert_eq!(kept(&spec).count(), 3);
     }
 }

@@ -1,11 +1,12 @@
 //! Pages of keys and values, and the sequences that they belong to.
+use super::Kept;
 use super::saved;
 use super::saved::{Header, Reader};
 use super::table::{Group, pages};
 use crate::backend::{Limits, State};
 use crate::batch::Slot;
 use crate::cpu::kv_kind;
-use crate::spec::{Attention, ModelSpec};
+use crate::spec::ModelSpec;
 use rinfer_kernels::kv::{PAGE, Pool};
 
 /// The state of all sequences.
@@ -50,12 +51,12 @@ impl Pages {
     pub fn new(spec: &ModelSpec, limits: &Limits) -> Pages {
         let reaches = super::reaches(spec);
         let kind = kv_kind(limits.kv);
-        let layer = |a: &Attention| Layer {
-            group: reaches.iter().position(|r| *r == a.reach).unwrap_or_default(),
-            pool: Pool::new(kind, a.kv_heads, a.head_dim, super::pages(a.reach, limits)),
+        let layer = |Kept { reach, shape }| Layer {
+            group: reaches.iter().position(|r| *r == reach).unwrap_or_default(),
+            pool: Pool::new(kind, shape, super::pages(reach, limits)),
         };
         Pages {
-            cache: Cache { layers: spec.writers().map(layer).collect() },
+            cache: Cache { layers: super::kept(spec).map(layer).collect() },
             groups: reaches.iter().map(|r| Group::new(*r, limits)).collect(),
             len: vec![None; limits.slots],
             prompts: vec![0; limits.slots],
@@ -212,7 +213,6 @@ impl State for Pages {
 
 impl Layer {
     fn shape(&self) -> saved::Shape {
-        let (kv_heads, head_dim) = self.pool.shape();
-        saved::Shape { kv_heads, head_dim, element: self.pool.kind().bytes() }
+        saved::Shape { kept: self.pool.shape(), element: self.pool.kind().bytes() }
     }
 }

@@ -1,7 +1,7 @@
 //! A sequence's state as bytes: a header that says for which model, then its prompt's length and what
 //! is used of its pages.
 use crate::spec::ModelSpec;
-use rinfer_kernels::kv::{KvKind, PAGE};
+use rinfer_kernels::kv::{KvKind, KvShape, PAGE};
 
 const MAGIC: &[u8; 8] = b"rinferKV";
 const VERSION: u32 = 2;
@@ -69,10 +69,8 @@ impl Header {
 /// What a page's layout follows from.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// Key and value heads.
-    pub kv_heads: usize,
-    /// Elements to a head.
-    pub head_dim: usize,
+    /// What is kept of a position.
+    pub kept: KvShape,
     /// Bytes to an element.
     pub element: usize,
 }
@@ -80,21 +78,18 @@ pub(crate) struct Shape {
 impl Shape {
     /// Bytes that `n` positions take.
     pub fn bytes(self, n: usize) -> usize {
-        n * self.kv_heads * (self.head_dim + self.value_dim()) * self.element
-    }
-    /// Channels of a value, as its page has them.
-    fn value_dim(self) -> usize {
-        self.head_dim.next_multiple_of(16)
+        n * self.kept.elements() * self.element
     }
     /// The used stretches of a page that holds `n` positions: of every channel's keys, then all
     /// values, head by head.
     fn used(self, n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let (channel, keys) = (PAGE * self.element, self.head_dim * PAGE * self.element);
-        let head = keys + self.value_dim() * channel;
-        (0..self.kv_heads).map(move |h| h * head).flat_map(move |head| {
+        let KvShape { heads, k_dim, .. } = self.kept;
+        let (channel, keys) = (PAGE * self.element, k_dim * PAGE * self.element);
+        let head = keys + self.kept.value_stride() * channel;
+        (0..heads).map(move |h| h * head).flat_map(move |head| {
             let of_channel = move |c| (head + c * channel, n * self.element);
-            let values = (head + keys, n * self.value_dim() * self.element);
-            let all = (0..self.head_dim).map(of_channel).chain([values]);
+            let values = (head + keys, n * self.kept.value_stride() * self.element);
+            let all = (0..k_dim).map(of_channel).chain([values]);
             all.map(|(from, len)| from..from + len)
         })
     }

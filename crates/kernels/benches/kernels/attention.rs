@@ -51,8 +51,8 @@ fn rows(bencher: Bencher, case: &Case, rows: usize, past: usize) {
     let scale = 1.0 / (head_dim as f32).sqrt();
     let shape = Attend::plain(heads, kv_heads, head_dim, scale);
     let pages = DEPTH / PAGE;
-    let layers = BYTES.div_ceil(pages * Pool::page_bytes(case.kind, kv_heads, head_dim));
-    let pool = |_| Pool::new(case.kind, kv_heads, head_dim, pages);
+    let layers = BYTES.div_ceil(pages * Pool::page_bytes(case.kind, shape.keeps()));
+    let pool = |_| Pool::new(case.kind, shape.keeps(), pages);
     let mut pools: Vec<Pool> = (0..layers).map(pool).collect();
     let tables = [(0..pages as u32).collect()];
     let mut scratch = AttentionScratch::new(&shape, rows, DEPTH, case.on.threads);
@@ -61,7 +61,7 @@ fn rows(bencher: Bencher, case: &Case, rows: usize, past: usize) {
     let mut run = |pool: &mut Pool, past: usize| {
         let at: Vec<_> = (past..past + rows).map(|pos| AttendRow { table: 0, pos }).collect();
         let new = Some((&k, &v));
-        attention(&ctx, &shape, &at, &tables, &q, new, pool, &mut scratch, &mut out, true);
+        attention(&ctx, &shape, &at, &tables, None, &q, new, pool, &mut scratch, &mut out, true);
     };
     for pool in &mut pools {
         // Every page is there before it is measured.

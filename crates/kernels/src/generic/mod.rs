@@ -3,6 +3,7 @@ pub(crate) mod act;
 pub(crate) mod attend;
 mod element;
 pub(crate) mod glu;
+pub(crate) mod index;
 pub(crate) mod lanes;
 pub(crate) mod math;
 pub(crate) mod matmul;

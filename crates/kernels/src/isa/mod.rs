@@ -210,6 +210,7 @@ macro_rules! tier {
                 act::softcap as softcap(x: &mut [f32], cap: f32);
                 attend::page as attend_page(t: &PageTask<'_>);
                 attend::merge as merge(t: MergeTask<'_>);
+                index::page as index_page(t: &IndexTask<'_>, out: &mut [f32; PAGE]);
             }
         }
         $(#[$doc])*
@@ -231,6 +232,7 @@ macro_rules! tier {
             softcap: leaf::softcap,
             attend_page: leaf::attend_page,
             merge: leaf::merge,
+            index_page: leaf::index_page,
         };
     };
 }

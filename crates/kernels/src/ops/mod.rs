@@ -4,13 +4,16 @@
 //! A backend composes them; none of them knows about models. Everything works on a batch of rows,
 //! and one row's numbers never depend on another's.
 mod attention;
+mod choose;
 mod embed;
 mod experts;
 mod gate_heads;
 mod gated;
 mod glu;
+mod latent;
 mod linear;
 mod norm;
+mod per_head;
 mod quantise;
 mod residual;
 mod rotate;
@@ -18,13 +21,16 @@ mod softcap;
 mod weighted;
 
 pub use attention::{Attend, AttendRow, AttentionScratch, attention};
+pub use choose::{Choose, ChooseScratch, Chosen, choose};
 pub use embed::embed;
 pub use experts::{Choice, Experts, ExpertsScratch, Routes, Stack, Weighs, experts};
 pub use gate_heads::gate_heads;
 pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
+pub use latent::latent;
 pub use linear::{Linear, linear};
 pub use norm::{Norm, NormKind, norm, norm_in_place};
+pub use per_head::{PerHead, per_head};
 pub use quantise::quantise;
 pub use residual::{Residual, residual};
 pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};

@@ -1,6 +1,6 @@
-//! The tensors of softmax attention.
+//! The tensors of softmax attentions.
 use super::{List, layer};
-use crate::spec::{Attention, NormOver, OutGate};
+use crate::spec::{Attention, Keys, Mla, NormOver, OutGate};
 
 impl List {
     pub(super) fn attention(&mut self, i: usize, a: &Attention, d: usize) {
@@ -30,5 +30,31 @@ impl List {
             self.add(layer(i, "attn_sinks.weight"), vec![a.heads]);
         }
         self.matrix(&layer(i, "attn_output"), d, q, a.out_bias);
+    }
+
+    pub(super) fn mla(&mut self, i: usize, m: &Mla, d: usize) {
+        let (q, norm) = (m.heads * (m.nope_dim + m.rope_dim), Some(&m.norm));
+        if m.q_rank > 0 {
+            self.matrix(&layer(i, "attn_q_a"), m.q_rank, d, m.bias);
+            self.norm(&layer(i, "attn_q_a_norm"), norm, m.q_rank);
+            self.matrix(&layer(i, "attn_q_b"), q, m.q_rank, false);
+        } else {
+            self.matrix(&layer(i, "attn_q"), q, d, false);
+        }
+        self.matrix(&layer(i, "attn_kv_a_mqa"), m.kv_rank + m.rope_dim, d, m.bias);
+        self.norm(&layer(i, "attn_kv_a_norm"), norm, m.kv_rank);
+        self.add(layer(i, "attn_k_b.weight"), vec![m.heads, m.kv_rank, m.nope_dim]);
+        self.add(layer(i, "attn_v_b.weight"), vec![m.heads, m.v_dim, m.kv_rank]);
+        if let Keys::Chosen(index) = &m.keys {
+            let width = index.heads * index.head_dim;
+            self.matrix(&layer(i, "indexer.attn_q_b"), width, m.q_rank, false);
+            self.matrix(&layer(i, "indexer.attn_k"), index.head_dim, d, false);
+            self.norm(&layer(i, "indexer.k_norm"), Some(&index.norm), index.head_dim);
+            self.matrix(&layer(i, "indexer.proj"), index.heads, d, false);
+        }
+        if m.out_gate.is_some() {
+            self.matrix(&layer(i, "attn_gate"), m.heads, d, false);
+        }
+        self.matrix(&layer(i, "attn_output"), d, m.heads * m.v_dim, m.bias);
     }
 }

@@ -111,10 +111,10 @@ impl List {
     fn op(&mut self, i: usize, op: &Op, d: usize) {
         match op {
             Op::Attention(a) => self.attention(i, a, d),
+            Op::Mla(m) => self.mla(i, m, d),
             Op::Mlp(m) => self.mlp(i, "", m, d),
             Op::Moe(m) => self.moe(i, m, d),
-            Op::Mla(_)
-            | Op::DeltaNet(_)
+            Op::DeltaNet(_)
             | Op::Lightning(_)
             | Op::Mamba1(_)
             | Op::Mamba2(_)

@@ -26,6 +26,8 @@ struct Query {
     at: *const f32,
     /// First and one past the last position that it sees.
     seen: (usize, usize),
+    /// Which of these.
+    mask: u64,
     /// The number of its share.
     share: usize,
     /// Whether that joins the share of the pages before.
@@ -34,14 +36,15 @@ struct Query {
 
 #[inline(always)]
 pub(crate) unsafe fn page<S: Isa>(t: &PageTask<'_>) {
-    let none = Query { at: t.q.as_ptr(), seen: (0, 0), share: 0, joins: false };
+    let none = Query { at: t.q.as_ptr(), seen: (0, 0), mask: 0, share: 0, joins: false };
     let (mut queries, mut count) = ([none; BATCH], 0);
     for row in 0..t.rows {
-        let (seen, joins) = (t.sight.visible(row), t.merge && !t.sight.first(row));
+        let (seen, mask) = (t.sight.visible(row), t.sight.mask(row));
+        let joins = t.merge && !t.sight.first(row);
         for head in 0..t.group {
             if seen.0 < seen.1 {
                 let at = t.q[(row * t.heads + head) * t.head_dim..].as_ptr();
-                queries[count] = Query { at, seen, share: row * t.out.heads + head, joins };
+                queries[count] = Query { at, seen, mask, share: row * t.out.heads + head, joins };
                 count += 1;
             }
             let last = row + 1 == t.rows && head + 1 == t.group;
@@ -71,8 +74,8 @@ pub(crate) unsafe fn merge<S: Isa>(t: MergeTask<'_>) {
 #[inline(always)]
 unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
     let (first, last) = (queries[0].seen, queries[queries.len() - 1].seen);
-    let stride = t.head_dim.next_multiple_of(16);
-    let chunks = t.head_dim.div_ceil(PAGE);
+    let stride = t.v_dim.next_multiple_of(16);
+    let (of_keys, of_values) = (t.head_dim.div_ceil(PAGE), t.v_dim.div_ceil(PAGE));
     // SAFETY: the caller's promise; what is uninitialised is not read.
     unsafe {
         let mut scratch = std::mem::MaybeUninit::<[Lines; 2]>::uninit();
@@ -82,9 +85,11 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
         let (mut factors, mut join) = ([(0, 0); BATCH], Join::NONE);
         // A loop, so that there is one copy of the product: some channels of the keys at a time,
         // and then of the values.
-        for chunk in 0..2 * chunks {
-            let (keys, channel) = (chunk < chunks, chunk % chunks * PAGE);
-            let channels = PAGE.min(t.head_dim - channel);
+        for chunk in 0..of_keys + of_values {
+            let keys = chunk < of_keys;
+            let (chunk, dim) = if keys { (chunk, t.head_dim) } else { (chunk - of_keys, t.v_dim) };
+            let channel = chunk * PAGE;
+            let channels = PAGE.min(dim - channel);
             let bytes = channel * t.kind.bytes();
             let product = if keys {
                 for (i, query) in queries.iter().enumerate() {
@@ -92,7 +97,7 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
                     put::<S>(line(part, i, channels), q, None);
                     factors[i] = (0, channels);
                 }
-                let (data, next) = (t.keys.add(bytes * PAGE), t.values.add(bytes * PAGE));
+                let (data, next) = (t.keys.add(bytes * PAGE), t.values.wrapping_add(bytes * PAGE));
                 let m = Matrix { data, stride: PAGE, next };
                 let cols = first.0 / 16 * 16..last.1;
                 Product { x: part, m, cols, out: weights, fresh: channel == 0 }
@@ -114,7 +119,7 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
                 KvKind::F32 => product.run::<S, Single>(&factors[..queries.len()]),
             }
             for (i, query) in queries.iter().enumerate().filter(|_| !keys) {
-                let to = t.out.values.add(query.share * t.head_dim + channel);
+                let to = t.out.values.add(query.share * t.v_dim + channel);
                 let to = std::slice::from_raw_parts_mut(to, channels);
                 put::<S>(to, line(part, i, channels), query.joins.then_some(join.of(i)));
             }
@@ -138,7 +143,7 @@ unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) 
     unsafe {
         // All maxima and then all exponentials, so that one line's wait is hidden by the others.
         for (i, query) in queries.iter().enumerate() {
-            page.max[i] = score::<S>(t, query.seen, line(weights, i, PAGE));
+            page.max[i] = score::<S>(t, query, line(weights, i, PAGE));
         }
         for (i, query) in queries.iter().enumerate() {
             let x = line(weights, i, PAGE);
@@ -164,7 +169,7 @@ unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) 
 
 /// Turns a page's products to scores, minus infinity where they are not seen; returns the maximum.
 #[inline(always)]
-unsafe fn score<S: Isa>(t: &PageTask<'_>, seen: (usize, usize), x: &mut [f32]) -> f32 {
+unsafe fn score<S: Isa>(t: &PageTask<'_>, query: &Query, x: &mut [f32]) -> f32 {
     // SAFETY: the caller's promise; a page is whole vectors.
     unsafe {
         let mut largest = S::splat(f32::NEG_INFINITY);
@@ -177,9 +182,14 @@ unsafe fn score<S: Isa>(t: &PageTask<'_>, seen: (usize, usize), x: &mut [f32]) -
             S::store(x, score);
             largest = S::max(largest, score);
         }
-        if seen != (0, PAGE) {
+        let Query { seen, mask, .. } = *query;
+        if seen != (0, PAGE) || mask != u64::MAX {
             x[..seen.0].fill(f32::NEG_INFINITY);
             x[seen.1..].fill(f32::NEG_INFINITY);
+            if mask != u64::MAX {
+                let hidden = x.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0);
+                hidden.for_each(|(_, x)| *x = f32::NEG_INFINITY);
+            }
             largest = S::splat(f32::NEG_INFINITY);
             for at in (0..PAGE).step_by(S::LANES) {
                 largest = S::max(largest, S::load(x.as_ptr().add(at)));

@@ -2,12 +2,14 @@
 //! Vaswani et al. 2017, arXiv:1706.03762; GQA, arXiv:2305.13245; paging, arXiv:2309.06180;
 //! the online softmax, arXiv:1805.02867.
 mod work;
+mod write;
 
-use super::Ctx;
+use super::{Chosen, Ctx};
 use crate::act::Act;
-use crate::kv::{PAGE, Pool, Reach, Sight};
+use crate::kv::{KvShape, PAGE, Pool, Reach, Sight};
 use crate::mat::{Lent, Mat};
 use work::Work;
+pub(crate) use write::Write;
 
 /// The shape of an attention.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +18,10 @@ pub struct Attend<'a> {
     pub heads: usize,
     /// Key and value heads.
     pub kv_heads: usize,
-    /// Elements to a head.
+    /// Elements of a query or key head.
     pub head_dim: usize,
+    /// Elements of a value head.
+    pub v_dim: usize,
     /// Multiplies q·k.
     pub scale: f32,
     /// Which keys a query sees.
@@ -80,8 +84,8 @@ impl AttentionScratch {
         AttentionScratch {
             blocks: Vec::with_capacity(rows),
             stats: vec![0.0; 2 * rows * shape.heads],
-            shares: vec![0.0; shares * group * (shape.head_dim + 2)],
-            nothing: vec![0.0; shape.head_dim],
+            shares: vec![0.0; shares * group * (shape.v_dim + 2)],
+            nothing: vec![0.0; shape.v_dim],
         }
     }
     /// Bytes held.
@@ -92,9 +96,10 @@ impl AttentionScratch {
 }
 
 /// Writes every row's keys and values to its page, then `out[row] = softmax(scale·q·K)·V` over
-/// the positions `<= pos` within its reach. `q` is `[rows, heads·head_dim]`, `k` and `v`
-/// `[rows, kv_heads·head_dim]`, or none where the pages are another layer's (shared K/V);
-/// with `q8` the 8-bit form of `out` is made too. Pages that no row sees may be missing from the
+/// the positions `<= pos` within its reach and, where there is a choice, among those that it chose.
+/// `q` is `[rows, heads·head_dim]`, `k` `[rows, kv_heads·head_dim]` and `v` `[rows, kv_heads·v_dim]`,
+/// or none where the pages are another layer's (shared K/V); with `q8` the 8-bit form of `out` is
+/// made too. Pages that no row sees may be missing from the
 /// tables, as any number.
 ///
 /// # Panics
@@ -106,6 +111,7 @@ pub fn attention(
     shape: &Attend<'_>,
     rows: &[AttendRow],
     tables: &[Vec<u32>],
+    chosen: Option<&Chosen>,
     q: &Mat,
     kv: Option<(&Mat, &Mat)>,
     pool: &mut Pool,
@@ -117,11 +123,14 @@ pub fn attention(
         return out.resize(0);
     }
     shape.check(rows, tables, q, kv, pool, out);
+    let longest = rows.iter().map(|row| row.pos + 1).max().unwrap_or(0);
+    assert!(chosen.is_none_or(|c| c.fits(rows.len(), longest)), "the choice is of fewer rows");
+    assert!(chosen.is_none() || shape.reach == Reach::All, "a choice within a window");
     let AttentionScratch { blocks, stats, shares, nothing } = scratch;
     let largest = cut(blocks, rows, shape.reach);
-    let slot = largest * shape.group() * (shape.head_dim + 2);
+    let slot = largest * shape.group() * (shape.v_dim + 2);
     assert!(
-        rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.head_dim,
+        rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.v_dim,
         "the attention scratch is too small for {} rows",
         rows.len()
     );
@@ -131,6 +140,7 @@ pub fn attention(
         shape,
         rows,
         tables,
+        chosen,
         q,
         kv,
         kind: pool.kind(),
@@ -140,17 +150,21 @@ pub fn attention(
         slot,
         stats: Lent::new(stats),
         shares: Lent::new(shares),
-        nothing: &nothing[..shape.head_dim],
+        nothing: &nothing[..shape.v_dim],
         out: out.shared(ctx.kernels.tile, q8),
     };
     work.run(&ctx.team, q8);
 }
 
 impl Attend<'_> {
-    /// Over all earlier positions, of scores as they are.
+    /// Over all earlier positions, of scores as they are; values are as wide as keys.
     pub fn plain(heads: usize, kv_heads: usize, head_dim: usize, scale: f32) -> Attend<'static> {
-        let reach = Reach::All;
-        Attend { heads, kv_heads, head_dim, scale, reach, softcap: None, sinks: None }
+        let (v_dim, reach) = (head_dim, Reach::All);
+        Attend { heads, kv_heads, head_dim, v_dim, scale, reach, softcap: None, sinks: None }
+    }
+    /// What its pages keep of a position.
+    pub fn keeps(&self) -> KvShape {
+        KvShape { heads: self.kv_heads, k_dim: self.head_dim, v_dim: self.v_dim }
     }
     /// Query heads to a K/V head.
     fn group(&self) -> usize {
@@ -166,16 +180,17 @@ impl Attend<'_> {
         pool: &Pool,
         out: &Act,
     ) {
-        let Attend { heads, kv_heads, head_dim, .. } = *self;
-        let grouped = kv_heads > 0 && heads > 0 && heads.is_multiple_of(kv_heads) && head_dim > 0;
-        assert!(grouped, "{heads} heads of {head_dim} over {kv_heads}");
+        let Attend { heads, kv_heads, head_dim, v_dim, .. } = *self;
+        let grouped = kv_heads > 0 && heads > 0 && heads.is_multiple_of(kv_heads);
+        let wide = head_dim > 0 && v_dim > 0;
+        assert!(grouped && wide, "{heads} heads of {head_dim} and {v_dim} over {kv_heads}");
         assert!(!matches!(self.reach, Reach::Window(0) | Reach::Chunk(0)), "a window of nothing");
         assert!(self.sinks.is_none_or(|sinks| sinks.len() == heads), "a sink for each head");
-        assert_eq!(pool.shape(), (kv_heads, head_dim), "the pages are of another shape");
+        assert_eq!(pool.shape(), self.keeps(), "the pages are of another shape");
         assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
-        assert_eq!(out.cols(), heads * head_dim, "output");
-        for x in kv.into_iter().flat_map(|(k, v)| [k, v]) {
-            assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * head_dim), "keys and values");
+        assert_eq!(out.cols(), heads * v_dim, "output");
+        for (x, dim) in kv.into_iter().flat_map(|(k, v)| [(k, head_dim), (v, v_dim)]) {
+            assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * dim), "keys and values");
         }
         for row in rows {
             let pages = tables.get(row.table).map_or(0, Vec::len);
@@ -194,7 +209,7 @@ fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], reach: Reach) -> usize {
         let follows =
             |(i, row): &(usize, &AttendRow)| row.table == first.table && row.pos == first.pos + i;
         let len = rows[from..].iter().take(BLOCK).enumerate().take_while(follows).count();
-        let page = Sight { pos: first.pos, reach, page: 0 }.since(0) / PAGE;
+        let page = Sight { pos: first.pos, reach, page: 0, chosen: None }.since(0) / PAGE;
         let pages = (first.pos + len - 1) / PAGE + 1 - page;
         blocks.push(Block { row: from, rows: len, page, pages, before });
         before += pages;

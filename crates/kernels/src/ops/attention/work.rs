@@ -1,16 +1,12 @@
 //! The phases and tasks of one attention.
-use super::{Attend, AttendRow, BLOCK, Block};
+use super::write::Write;
+use super::{Attend, AttendRow, BLOCK, Block, Chosen};
 use crate::act::{self, SharedAct};
 use crate::kv::{KvKind, MergeTask, PAGE, PageTask, SharedPool, Shares, Sight};
 use crate::mat::{Lent, Mat};
 use crate::team::{Team, Worker};
 use crate::tier::Kernels;
-use half::f16;
-use half::slice::HalfFloatSliceExt;
 use std::ops::Range;
-
-/// Channels of keys and values that a task writes.
-const CHANNELS: usize = 64;
 
 /// One call's operands, as its tasks share them.
 pub(super) struct Work<'a> {
@@ -18,6 +14,7 @@ pub(super) struct Work<'a> {
     pub(super) shape: &'a Attend<'a>,
     pub(super) rows: &'a [AttendRow],
     pub(super) tables: &'a [Vec<u32>],
+    pub(super) chosen: Option<&'a Chosen>,
     pub(super) q: &'a Mat,
     pub(super) kv: Option<(&'a Mat, &'a Mat)>,
     pub(super) kind: KvKind,
@@ -75,43 +72,12 @@ impl Work<'_> {
         }
     }
 
-    /// Phase: puts keys and values into their pages. Tasks own channels, so that rows which name
-    /// one place twice do not race.
+    /// Phase: puts keys and values into their pages.
     fn write(&self, worker: &Worker<'_>) {
         let Some((k, v)) = self.kv else { return };
-        let dim = self.shape.head_dim;
-        let chunks = dim.div_ceil(CHANNELS);
-        worker.phase(self.shape.kv_heads * chunks, |i| {
-            let (head, from) = (i / chunks, i % chunks * CHANNELS);
-            let len = CHANNELS.min(dim - from);
-            let channels = head * dim + from..head * dim + from + len;
-            for (i, row) in self.rows.iter().enumerate() {
-                let (k, v) = (&k.row(i)[channels.clone()], &v.row(i)[channels.clone()]);
-                let (keys, values) = self.pool.at(self.page(row.table, row.pos / PAGE), head);
-                let (key, value) =
-                    (from * PAGE + row.pos % PAGE, self.value_stride() * (row.pos % PAGE) + from);
-                // SAFETY: both lie within the head's part of the page; channels are one task's.
-                unsafe {
-                    match self.kind {
-                        KvKind::F32 => {
-                            put(k, v, keys.cast::<f32>().add(key), values.cast::<f32>().add(value))
-                        }
-                        KvKind::F16 => {
-                            let (mut halves, mut more) =
-                                ([f16::ZERO; CHANNELS], [f16::ZERO; CHANNELS]);
-                            halves[..len].convert_from_f32_slice(k);
-                            more[..len].convert_from_f32_slice(v);
-                            put(
-                                &halves[..len],
-                                &more[..len],
-                                keys.cast::<f16>().add(key),
-                                values.cast::<f16>().add(value),
-                            );
-                        }
-                    }
-                }
-            }
-        });
+        let Work { rows, tables, pool, kind, .. } = self;
+        let (shape, kind) = (self.shape.keeps(), *kind);
+        Write { rows, tables, pool, kind, shape, k, v: Some(v) }.phase(worker);
     }
 
     /// All pages of a block and K/V head, each joined to those before it.
@@ -136,7 +102,7 @@ impl Work<'_> {
 
     /// Joins a query head's shares of a wave's pages to its result, for all rows of a unit's block.
     fn merge(&self, unit: usize, head: usize, wave: &Range<usize>) {
-        let Attend { kv_heads, head_dim, .. } = *self.shape;
+        let Attend { kv_heads, v_dim, .. } = *self.shape;
         let group = self.shape.group();
         let block = self.blocks[unit / kv_heads];
         let own = self.start(unit)..self.start(unit) + block.pages;
@@ -156,9 +122,9 @@ impl Work<'_> {
                 unsafe {
                     let page_stats = std::slice::from_raw_parts(slot.stats.add(2 * from), 2);
                     let page_values =
-                        std::slice::from_raw_parts(slot.values.add(from * head_dim), head_dim);
+                        std::slice::from_raw_parts(slot.values.add(from * v_dim), v_dim);
                     let stats = std::slice::from_raw_parts_mut(to.stats, 2);
-                    let values = std::slice::from_raw_parts_mut(to.values, head_dim);
+                    let values = std::slice::from_raw_parts_mut(to.values, v_dim);
                     if sight.first(row) {
                         stats.copy_from_slice(page_stats);
                         values.copy_from_slice(page_values);
@@ -175,7 +141,7 @@ impl Work<'_> {
 
     /// Runs the kernel on one page.
     fn attend(&self, block: Block, head: usize, page: usize, out: Shares, merge: bool) {
-        let Attend { heads, head_dim, scale, softcap, .. } = *self.shape;
+        let Attend { heads, head_dim, v_dim, scale, softcap, .. } = *self.shape;
         let group = self.shape.group();
         let table = self.rows[block.row].table;
         let (keys, values) = self.pool.at(self.page(table, page), head);
@@ -187,6 +153,7 @@ impl Work<'_> {
             rows: block.rows,
             group,
             head_dim,
+            v_dim,
             scale,
             softcap,
             keys,
@@ -207,7 +174,7 @@ impl Work<'_> {
         let out = self.result(row, head);
         // SAFETY: this head of this row is the calling task's.
         let (stats, values) = unsafe {
-            let values = std::slice::from_raw_parts_mut(out.values, self.shape.head_dim);
+            let values = std::slice::from_raw_parts_mut(out.values, self.shape.v_dim);
             (std::slice::from_raw_parts_mut(out.stats, 2), values)
         };
         if let Some(sinks) = self.shape.sinks {
@@ -221,7 +188,7 @@ impl Work<'_> {
 
     /// Phase: the 8-bit form of the result.
     fn quantise(&self, worker: &Worker<'_>, q8: bool) {
-        let (rows, cols) = (self.rows.len(), self.q.cols());
+        let (rows, cols) = (self.rows.len(), self.shape.heads * self.shape.v_dim);
         worker.phase(if q8 { rows.div_ceil(BLOCK) } else { 0 }, |i| {
             for row in i * BLOCK..rows.min((i + 1) * BLOCK) {
                 // SAFETY: the tier is usable; a row is one task's.
@@ -246,22 +213,20 @@ impl Work<'_> {
         let Block { before, pages, .. } = self.blocks[unit / heads];
         before * heads + unit % heads * pages
     }
-    fn sight(&self, block: Block, page: usize) -> Sight {
+    fn sight(&self, block: Block, page: usize) -> Sight<'_> {
         let pos = self.rows[block.row].pos;
-        Sight { pos, reach: self.shape.reach, page: page * PAGE }
+        let chosen = self.chosen.map(|chosen| chosen.from(block.row));
+        Sight { pos, reach: self.shape.reach, page: page * PAGE, chosen }
     }
     fn page(&self, table: usize, page: usize) -> u32 {
         self.tables[table][page]
     }
-    fn value_stride(&self) -> usize {
-        self.shape.head_dim.next_multiple_of(16)
-    }
     /// Where the result of a row from a head on goes.
     fn result(&self, row: usize, head: usize) -> Shares {
-        let Attend { heads, head_dim, .. } = *self.shape;
+        let Attend { heads, v_dim, .. } = *self.shape;
         Shares {
             stats: self.stats.at(2 * (row * heads + head), 2),
-            values: self.out.f32().at(row, head * head_dim, head_dim),
+            values: self.out.f32().at(row, head * v_dim, v_dim),
             heads,
         }
     }
@@ -270,21 +235,7 @@ impl Work<'_> {
         let heads = self.shape.group();
         let stats = self.shares.at(i * self.slot, self.slot);
         // SAFETY: the values follow the stats within the slot.
-        let values = unsafe { stats.add(2 * (self.slot / (self.shape.head_dim + 2))) };
+        let values = unsafe { stats.add(2 * (self.slot / (self.shape.v_dim + 2))) };
         Shares { stats, values, heads }
-    }
-}
-
-/// Writes one row's keys, [`PAGE`] elements apart, and values side by side.
-///
-/// # Safety
-/// Both have room and are nobody else's.
-unsafe fn put<T: Copy>(k: &[T], v: &[T], keys: *mut T, values: *mut T) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for (d, &k) in k.iter().enumerate() {
-            keys.add(d * PAGE).write(k);
-        }
-        values.copy_from_nonoverlapping(v.as_ptr(), v.len());
     }
 }

@@ -1,0 +1,80 @@
+//! Puts a batch's keys and values into their pages.
+use super::AttendRow;
+use crate::kv::{KvKind, KvShape, PAGE, SharedPool};
+use crate::mat::Mat;
+use crate::team::Worker;
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+/// Channels of keys or values that a task writes.
+const CHANNELS: usize = 64;
+
+/// What is written where.
+pub(crate) struct Write<'a> {
+    pub(crate) rows: &'a [AttendRow],
+    pub(crate) tables: &'a [Vec<u32>],
+    pub(crate) pool: &'a SharedPool<'a>,
+    pub(crate) kind: KvKind,
+    pub(crate) shape: KvShape,
+    /// `[rows, heads·k_dim]`.
+    pub(crate) k: &'a Mat,
+    /// `[rows, heads·v_dim]`, if values are kept.
+    pub(crate) v: Option<&'a Mat>,
+}
+
+impl Write<'_> {
+    /// Phase: tasks own channels, so that rows which name one place twice do not race.
+    pub(crate) fn phase(&self, worker: &Worker<'_>) {
+        let KvShape { heads, k_dim, v_dim } = self.shape;
+        let of_keys = k_dim.div_ceil(CHANNELS);
+        let chunks = of_keys + if self.v.is_some() { v_dim.div_ceil(CHANNELS) } else { 0 };
+        worker.phase(heads * chunks, |i| {
+            let (head, chunk) = (i / chunks, i % chunks);
+            match self.v.filter(|_| chunk >= of_keys) {
+                Some(v) => self.channels(v, head, v_dim, chunk - of_keys, true),
+                None => self.channels(self.k, head, k_dim, chunk, false),
+            }
+        });
+    }
+
+    /// Some channels of a head of `x`, which has `dim` of them, of all rows.
+    fn channels(&self, x: &Mat, head: usize, dim: usize, chunk: usize, values: bool) {
+        let from = chunk * CHANNELS;
+        let len = CHANNELS.min(dim - from);
+        let (channel, position) = if values { (1, self.shape.value_stride()) } else { (PAGE, 1) };
+        for (i, row) in self.rows.iter().enumerate() {
+            let x = &x.row(i)[head * dim + from..][..len];
+            let page = self.tables[row.table][row.pos / PAGE];
+            let (k, v) = self.pool.at(page, head);
+            let (to, at) =
+                (if values { v } else { k }, channel * from + position * (row.pos % PAGE));
+            // SAFETY: it lies within the head's part of the page; channels are one task's.
+            unsafe {
+                match self.kind {
+                    KvKind::F32 => put(x, to.cast::<f32>().add(at), channel),
+                    KvKind::F16 => {
+                        let mut halves = [f16::ZERO; CHANNELS];
+                        halves[..len].convert_from_f32_slice(x);
+                        put(&halves[..len], to.cast::<f16>().add(at), channel);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes elements, `step` apart.
+///
+/// # Safety
+/// There is room, and it is nobody else's.
+unsafe fn put<T: Copy>(x: &[T], to: *mut T, step: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if step == 1 {
+            return to.copy_from_nonoverlapping(x.as_ptr(), x.len());
+        }
+        for (i, &x) in x.iter().enumerate() {
+            to.add(i * step).write(x);
+        }
+    }
+}
