@@ -56,6 +56,36 @@ fn plain_decoders() {
     check(partial, json!({"partial_rotary_factor": 0.25}));
 }
 
+/// Heads of latent attention, as files state them now and as they did before.
+#[test]
+fn latent_heads() {
+    let file = |of: &[(&str, u32)]| {
+        let start = decoder("deepseek2", 2, 64, 4)
+            .u32("deepseek2.attention.kv_lora_rank", 32)
+            .u32("deepseek2.rope.dimension_count", 8);
+        of.iter().fold(start, |file, (key, value)| file.u32(&format!("deepseek2.{key}"), *value))
+    };
+    let heads = json!({"model_type": "deepseek_v2", "kv_lora_rank": 32, "q_lora_rank": null,
+        "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 20, "scoring_func": "softmax"});
+    let absorbed = [
+        ("attention.key_length", 40),
+        ("attention.value_length", 32),
+        ("attention.key_length_mla", 24),
+        ("attention.value_length_mla", 20),
+    ];
+    check(file(&absorbed), heads.clone());
+    check(file(&[("attention.key_length", 24), ("attention.value_length", 20)]), heads);
+    let v3 = file(&[("expert_gating_func", 2), ("attention.q_lora_rank", 24)]);
+    check(v3, json!({"scoring_func": "sigmoid", "q_lora_rank": 24}));
+    let yarn = file(&[])
+        .str("deepseek2.rope.scaling.type", "yarn")
+        .f32("deepseek2.rope.scaling.factor", 40.0)
+        .f32("deepseek2.rope.scaling.yarn_log_multiplier", 0.1);
+    let scaling =
+        json!({"rope_type": "yarn", "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0});
+    check(yarn, json!({"rope_scaling": scaling}));
+}
+
 #[test]
 fn rotary_scaling() {
     let file = || decoder("llama", 2, 64, 4);

@@ -7,6 +7,8 @@ mod afmoe;
 mod bailing;
 mod cohere;
 pub mod common;
+mod deepseek;
+mod deepseek_sparse;
 mod ernie_moe;
 mod exaone;
 mod falcon;
@@ -21,6 +23,7 @@ mod hunyuan;
 mod llama;
 mod llama4;
 mod llama_like;
+mod minicpm3;
 mod mixtral;
 mod neox;
 mod olmo;
@@ -92,6 +95,13 @@ pub static FAMILIES: &[&Family] = &[
     &ungated::APERTUS,
     &phi3::PHI3,
     &starcoder2::STARCODER2,
+    &deepseek::DEEPSEEK_V2,
+    &deepseek::DEEPSEEK_V3,
+    &deepseek_sparse::DEEPSEEK_V32,
+    &deepseek::GLM4_MOE_LITE,
+    &deepseek_sparse::GLM_MOE_DSA,
+    &deepseek::MISTRAL4,
+    &minicpm3::MINICPM3,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
@@ -147,6 +157,9 @@ pub enum Cut {
     Alternate,
     /// One column of each in turn: stored `[in, out]`.
     AlternateColumns,
+    /// Within each head rows that make its keys, then rows that make its values: two stacks of a
+    /// matrix a head, the keys' with rows and columns swapped.
+    KeysValues,
 }
 
 /// Whose heads.

@@ -36,6 +36,19 @@ pub(super) struct Part {
     pub elements: bool,
     /// The rows.
     pub rows: Rows,
+    /// What they make.
+    pub form: Form,
+}
+
+/// What the chosen rows of a matrix make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One matrix.
+    Matrix,
+    /// A matrix a stretch, on a new first axis.
+    Stack,
+    /// The same, with rows and columns swapped.
+    TurnedStack,
 }
 
 /// Rows `start + i·step .. start + i·step + len` for each `i` below `times`.
@@ -87,7 +100,11 @@ impl Part {
                 Cow::Owned(out)
             }
         };
-        Some(Tensor { dtype: tensor.dtype, shape: shape.into(), bytes })
+        if self.form != Form::Matrix {
+            shape.splice(axis..=axis, [times, len]);
+        }
+        let made = Tensor { dtype: tensor.dtype, shape: shape.into(), bytes };
+        if self.form == Form::TurnedStack { turned(&made) } else { Some(made) }
     }
 }
 

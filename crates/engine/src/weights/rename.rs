@@ -1,5 +1,5 @@
 //! From a checkpoint's name to the canonical tensors that are made of it, by a family's tables.
-use super::recipe::{Made, Part, Recipe, Rows};
+use super::recipe::{Form, Made, Part, Recipe, Rows};
 use crate::families::{Cut, Per, Rename};
 use crate::spec::{Layer, ModelSpec, Op};
 use std::collections::{BTreeMap, HashMap};
@@ -115,6 +115,7 @@ fn parts(
         Cut::Heads(per) => (false, layer.map_or(1, |layer| per.count(layer)), false),
         Cut::Alternate => (false, 1, true),
         Cut::AlternateColumns => (true, 1, true),
+        Cut::KeysValues => return keys_values(targets, name, shape),
     };
     let (count, mut from) = (targets.len(), 0);
     let made = targets.into_iter().enumerate().map(|(i, target)| {
@@ -126,7 +127,30 @@ fn parts(
         };
         from += rows.len;
         // A vector is the same either way round.
-        let part = Part { turned: turned && !elements, elements, rows };
+        let part = Part { turned: turned && !elements, elements, rows, form: Form::Matrix };
+        Made::of(target, Recipe::Part(name.to_owned(), part))
+    });
+    made.collect()
+}
+
+/// Of each head the rows of its keys, whose matrices are turned, then those of its values.
+fn keys_values<'n>(
+    targets: Vec<String>,
+    name: &str,
+    shape: impl Fn(&String) -> Option<&'n [usize]>,
+) -> Vec<Made> {
+    // Matrices, and the rows that each takes.
+    let stack = |(i, target)| match shape(target) {
+        Some(&[heads, rows, cols]) => (heads, if i == 0 { cols } else { rows }),
+        _ => (0, 0),
+    };
+    let stacks: Vec<(usize, usize)> = targets.iter().enumerate().map(stack).collect();
+    let (step, mut start) = (stacks.iter().map(|s| s.1).sum(), 0);
+    let made = targets.into_iter().zip(stacks).enumerate().map(|(i, (target, (times, len)))| {
+        let rows = Rows { start, len, step, times };
+        start += len;
+        let form = if i == 0 { Form::TurnedStack } else { Form::Stack };
+        let part = Part { turned: false, elements: false, rows, form };
         Made::of(target, Recipe::Part(name.to_owned(), part))
     });
     made.collect()
@@ -176,6 +200,7 @@ mod tests {
         Rename::Cut("a.{}.heads", Cut::Heads(Per::Head), &["blk.{}.h", "blk.{}.i"]),
         Rename::Cut("a.{}.turns", Cut::Alternate, &["blk.{}.h", "blk.{}.h2"]),
         Rename::Cut("a.{}.columns", Cut::AlternateColumns, &["blk.{}.h", "blk.{}.h2"]),
+        Rename::Cut("a.{}.kv", Cut::KeysValues, &["blk.{}.k_b", "blk.{}.v_b"]),
         Rename::Split("a.{}.x.both", &["blk.{}.gate", "blk.{}.up"]),
         Rename::Stack("a.{}.x.{e}.up", "blk.{}.up_exps"),
         Rename::PlusOne("a.norm", "norm"),
@@ -211,6 +236,8 @@ mod tests {
             need("blk.7.i.bias", &[4]),
             need("blk.7.gate.weight", &[2, 1, 1]),
             need("blk.7.up.weight", &[2, 2, 1]),
+            need("blk.7.k_b.weight", &[2, 2, 1]),
+            need("blk.7.v_b.weight", &[2, 2, 2]),
         ]);
         let mut recipes: HashMap<String, Recipe> = HashMap::new();
         for from in raw.names() {
@@ -272,6 +299,17 @@ mod tests {
         check(turns(), "blk.7.h.weight", &[2, 1], &[0.0, 2.0]);
         check(turns(), "blk.7.h2.weight", &[2, 1], &[1.0, 3.0]);
         check(one("a.7.columns.weight", &[1, 4], 4), "blk.7.h2.weight", &[2, 1], &[1.0, 3.0]);
+        let kv = || one("a.7.kv.weight", &[6, 2], 12);
+        check(kv(), "blk.7.k_b.weight", &[2, 2, 1], &[0.0, 1.0, 6.0, 7.0]);
+        let v = [2.0, 3.0, 4.0, 5.0, 8.0, 9.0, 10.0, 11.0];
+        check(kv(), "blk.7.v_b.weight", &[2, 2, 2], &v);
+        check(
+            one("a.7.kv.weight", &[5, 2], 10),
+            "blk.7.k_b.weight",
+            &[2, 2, 1],
+            &[0.0, 1.0, 6.0, 7.0],
+        );
+        check(one("a.7.kv.weight", &[5, 2], 10), "blk.7.v_b.weight", &[], &[]);
         let both = || one("a.7.x.both.weight", &[2, 3, 1], 6);
         check(both(), "blk.7.gate.weight", &[2, 1, 1], &[0.0, 3.0]);
         check(both(), "blk.7.up.weight", &[2, 2, 1], &[1.0, 2.0, 4.0, 5.0]);

@@ -2,7 +2,7 @@
 //!
 //! What a GGUF leaves to its readers (activations, Gemma's patterns and scales) is data here, by
 //! architecture, as llama.cpp has it.
-use super::{Gguf, Value};
+use super::{Gguf, Value, latent};
 use crate::error::Error;
 use crate::tensor::Weights;
 use serde_json::{Map, Value as Json, json};
@@ -33,6 +33,8 @@ const KEYS: &[(&str, &str)] = &[
     ("residual_scale", "residual_multiplier"),
     ("use_parallel_residual", "use_parallel_residual"),
     ("vocab_size", "vocab_size"),
+    ("attention.q_lora_rank", "q_lora_rank"),
+    ("attention.kv_lora_rank", "kv_lora_rank"),
     ("expert_count", "num_local_experts"),
     ("expert_used_count", "num_experts_per_tok"),
     ("expert_feed_forward_length", "moe_intermediate_size"),
@@ -169,6 +171,7 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { gguf: "phi3", hf: "phi3", ..PLAIN },
     Architecture { gguf: "seed_oss", hf: "seed_oss", ..PLAIN },
     Architecture { gguf: "starcoder2", hf: "starcoder2", act: GELU_TANH, ..PLAIN },
+    Architecture { gguf: "deepseek2", hf: "deepseek_v2", ..PLAIN },
     Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
     Architecture {
         gguf: "gemma2",
@@ -221,6 +224,7 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     if let Some(rotated) = gguf.metadata().u32(&format!("{name}.rope.dimension_count"))? {
         partial(rotated.into(), &mut config);
     }
+    latent::heads(gguf, name, &mut config)?;
     if let Some(architecture) = architecture {
         let stated = |key: &&str| gguf.metadata().get(&format!("{name}.{key}")).is_some();
         let epsilon = EPSILONS.into_iter().find(stated).unwrap_or(EPSILONS[0]);
@@ -320,6 +324,11 @@ fn scaling(gguf: &Gguf, name: &str) -> Result<Option<Json>, Error> {
         let own = if kind == "yarn" { 0.1 * libm::logf(factor.max(1.0)) + 1.0 } else { 1.0 };
         let all = given.0.unwrap_or(1.0) * given.1.unwrap_or(own);
         put("attention_factor", Some(decimal(all)));
+    }
+    // What multiplies queries besides, of which this is a tenth.
+    let log = float("scaling.yarn_log_multiplier")?.filter(|log| *log != 0.0);
+    for key in ["mscale", "mscale_all_dim"] {
+        put(key, log.map(|log| decimal(10.0 * log)));
     }
     // The share of extrapolation; below zero stands for the usual one.
     let extrapolated = key("scaling.yarn_ext_factor");

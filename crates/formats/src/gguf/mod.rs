@@ -5,6 +5,7 @@
 mod cursor;
 mod index;
 mod keys;
+mod latent;
 mod metadata;
 mod value;
 

@@ -1,5 +1,6 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
 pub mod experts;
+pub mod latent;
 pub mod names;
 
 use crate::config::{Config, ConfigError};
@@ -252,11 +253,16 @@ fn long_rope(c: &Config, key: &str, original: usize) -> Result<Scaling, ConfigEr
     Ok(Scaling::LongRope { short: stretch("short")?, long: stretch("long")?, original })
 }
 
+/// What grows with the factor that YaRN stretches a context by.
+pub fn yarn_scale(factor: f32, m: f32) -> f32 {
+    if factor > 1.0 { 0.1 * m * libm::logf(factor) + 1.0 } else { 1.0 }
+}
+
 /// What YaRN multiplies cosines and sines by.
 fn yarn_attention(c: &Config, key: &str) -> Result<f32, ConfigError> {
     let number = |name: &str| c.float_or(&format!("{key}.{name}"), 0.0);
     let factor = number("factor")?;
-    let scale = |m: f32| if factor > 1.0 { 0.1 * m * libm::logf(factor) + 1.0 } else { 1.0 };
+    let scale = |m: f32| yarn_scale(factor, m);
     let (given, m, all) =
         (number("attention_factor")?, number("mscale")?, number("mscale_all_dim")?);
     Ok(match (given, m, all) {
