@@ -3,7 +3,10 @@ mod rig;
 
 use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
 use rinfer_engine::backend::{Executor, Kv, Limits};
-use rinfer_engine::batch::Slot;
+use rinfer_engine::batch::{Slot, TokenId};
+use rinfer_engine::engine::Engine;
+use rinfer_engine::request::{Event, Request};
+use rinfer_engine::sample::Sampling;
 use rinfer_testkit::Golden;
 
 fn golden(name: &str) -> Golden {
@@ -66,6 +69,45 @@ fn fork_truncate_save_restore() {
             }
         }
     }
+}
+
+/// LongRoPE has other positions for prompts beyond the original length, here 34: a kept state serves
+/// prompts of its own kind alone, and an answer is that of a cold run.
+#[test]
+fn kept_states_serve_their_kind() {
+    let g = golden("phi3_longrope");
+    let rig = Rig::golden(&g, &LIMITS);
+    let mut engine = Engine::new(Box::new(rig.executor), LIMITS, rig.vocab);
+    let mut ask = |prompt: &[i32]| {
+        let request = Request {
+            prompt: prompt.iter().map(|id| TokenId(*id as u32)).collect(),
+            sampling: Sampling { max_tokens: Some(8), ..Sampling::greedy() },
+            end: [].into(),
+            constraint: None,
+            until: None,
+            logprobs: None,
+            keep: true,
+        };
+        let events = engine.submit(request).expect("a request that can run");
+        while engine.step() {}
+        let (mut answer, mut cached) = (Vec::new(), 0);
+        for event in events {
+            match event {
+                Event::Started { cached: n } => cached = n,
+                Event::Token(chosen) => answer.push(chosen.id.0 as i32),
+                Event::Done(..) => break,
+                Event::Failed(e) => panic!("{e}"),
+            }
+        }
+        assert_eq!(answer, Rig::golden(&g, &LIMITS).greedy(prompt, 8));
+        cached
+    };
+    let ids = noise(60);
+    assert_eq!(ask(&ids[..20]), 0);
+    assert_eq!(ask(&ids[..34]), 20);
+    assert_eq!(ask(&ids[..35]), 0, "a longer prompt has other positions");
+    assert_eq!(ask(&ids[..60]), 35);
+    assert_eq!(ask(&ids[..30]), 29, "the shorter one's are still there");
 }
 
 /// A page that two sequences share is written by neither.
