@@ -38,8 +38,8 @@ impl Memory {
 /// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
     let bytes = |need: crate::weights::Need| match need.shape[..] {
-        [.., rows, cols] if need.packed => weights.get(&need.name).map_or(0, |tensor| {
-            let layout = pack::layout(&need.name, tensor.dtype, cols, limits.quant);
+        [.., rows, cols] if need.packed => weights.describe(&need.name).map_or(0, |(dtype, _)| {
+            let layout = pack::layout(&need.name, dtype, cols, limits.quant);
             let count: usize = need.shape[..need.shape.len() - 2].iter().product();
             count * Packed::size(layout, rows, cols)
         }),

@@ -56,7 +56,17 @@ pub struct Tensor<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-impl Tensor<'_> {
+impl<'a> Tensor<'a> {
+    /// Part `i` along the first axis.
+    pub fn part(self, i: usize) -> Option<Tensor<'a>> {
+        let (count, shape) = self.shape.split_first().filter(|(count, _)| i < **count)?;
+        let each = self.bytes.len() / count;
+        let bytes = match &self.bytes {
+            Cow::Borrowed(all) => Cow::Borrowed(&all[i * each..(i + 1) * each]),
+            Cow::Owned(all) => Cow::Owned(all[i * each..(i + 1) * each].to_vec()),
+        };
+        Some(Tensor { dtype: self.dtype, shape: shape.to_vec().into(), bytes })
+    }
     /// Product of all axes but the last.
     pub fn rows(&self) -> usize {
         self.shape.split_last().map_or(1, |(_, outer)| outer.iter().product())
@@ -71,6 +81,14 @@ impl Tensor<'_> {
 pub trait Weights: Sync {
     /// The tensor called `name`, if there is one.
     fn get(&self, name: &str) -> Option<Tensor<'_>>;
+    /// Its part `i` along the first axis, where that is cheaper than all of it.
+    fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        self.get(name)?.part(i)
+    }
+    /// Its type and shape, where that is cheaper than all of it.
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        self.get(name).map(|tensor| (tensor.dtype, tensor.shape.to_vec()))
+    }
     /// Every name, in file order.
     fn names(&self) -> Vec<&str>;
     /// Says that `bytes`, a part of a tensor's, are not looked at again soon, so that the memory

@@ -115,5 +115,5 @@ fn quantised_files() {
         }
         seen += 1;
     }
-    assert_eq!(seen, 15);
+    assert_eq!(seen, 16);
 }

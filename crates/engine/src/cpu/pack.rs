@@ -7,7 +7,6 @@ use rinfer_formats::{DType, Tensor, Weights};
 use rinfer_kernels::layout::{RowCodes, Source};
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Layout, Packed, Team};
-use std::borrow::Cow;
 use std::mem::take;
 use std::ops::Range;
 
@@ -36,13 +35,10 @@ impl<'a> Packer<'a> {
     }
     /// The matrices that lie one after another in the tensor called `name`, `[count, rows, cols]`.
     pub fn stack(&self, name: &str) -> Result<Vec<Packed>, LoadError> {
-        let all = self.get(name)?;
-        let each = all.bytes.len() / all.shape[0].max(1);
-        let one = |bytes| {
-            let (dtype, shape) = (all.dtype, all.shape[1..].into());
-            self.pack(name, Tensor { dtype, shape, bytes: Cow::Borrowed(bytes) })
-        };
-        all.bytes.chunks_exact(each.max(1)).map(one).collect()
+        let missing = || LoadError::Missing { name: name.to_owned() };
+        let (_, shape) = self.weights.describe(name).ok_or_else(missing)?;
+        let part = |i| self.pack(name, self.weights.part(name, i).ok_or_else(missing)?);
+        (0..shape.first().copied().unwrap_or(0)).map(part).collect()
     }
     fn pack(&self, name: &str, tensor: Tensor<'_>) -> Result<Packed, LoadError> {
         let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);

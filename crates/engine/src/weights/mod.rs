@@ -13,9 +13,9 @@ use crate::backend::LoadError;
 use crate::config::{Config, GGUF_TENSORS, Source};
 use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
-use recipe::{Made, Recipe, reshaped};
+use recipe::{Made, Recipe, same_but_for_ones};
 use rename::rename;
-use rinfer_formats::{Tensor, Weights};
+use rinfer_formats::{DType, Tensor, Weights};
 use std::collections::HashMap;
 
 /// A model and its tensors under canonical names.
@@ -74,13 +74,33 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
+impl Checkpoint<'_> {
+    /// The shape that is needed of a tensor, if it has the same elements.
+    fn needed(&self, name: &str, found: &[usize]) -> Option<&[usize]> {
+        self.shapes.get(name).filter(|needed| same_but_for_ones(found, needed)).map(Vec::as_slice)
+    }
+}
+
 impl Weights for Checkpoint<'_> {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        let made = self.recipes.get(name)?.make(self.raw)?;
-        Some(match self.shapes.get(name) {
-            Some(shape) => reshaped(made, shape),
-            None => made,
-        })
+        let mut made = self.recipes.get(name)?.make(self.raw)?;
+        if let Some(needed) = self.needed(name, &made.shape) {
+            made.shape = needed.into();
+        }
+        Some(made)
+    }
+    fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        let mut part = self.recipes.get(name)?.part(self.raw, i)?;
+        let needed = self.shapes.get(name).and_then(|whole| whole.get(1..));
+        if let Some(needed) = needed.filter(|needed| same_but_for_ones(&part.shape, needed)) {
+            part.shape = needed.into();
+        }
+        Some(part)
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        let (dtype, shape) = self.recipes.get(name)?.describe(self.raw)?;
+        let needed = self.needed(name, &shape).map(<[usize]>::to_vec);
+        Some((dtype, needed.unwrap_or(shape)))
     }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()

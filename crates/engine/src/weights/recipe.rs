@@ -70,22 +70,74 @@ impl Recipe {
             Recipe::Stack(experts) => stacked(raw, experts),
         }
     }
+    /// Its part `i` along the first axis, which only stacks add.
+    pub fn part<'a>(&self, raw: &'a dyn Weights, i: usize) -> Option<Tensor<'a>> {
+        match self {
+            Recipe::Whole(from) => raw.part(from, i),
+            Recipe::Part(from, part) if part.form == Form::Matrix => part.of(raw.part(from, i)?),
+            Recipe::Part(from, part) => part.stretch(raw.get(from)?, i),
+            Recipe::Mapped(from, map) => mapped(&raw.part(from, i)?, *map),
+            Recipe::Stack(experts) => raw.get(experts.get(&i)?),
+        }
+    }
+    /// Its type and shape.
+    pub fn describe(&self, raw: &dyn Weights) -> Option<(DType, Vec<usize>)> {
+        match self {
+            Recipe::Whole(from) => raw.describe(from),
+            Recipe::Part(from, part) => {
+                let (dtype, shape) = raw.describe(from)?;
+                Some((dtype, part.shape(&shape)?))
+            }
+            Recipe::Mapped(from, _) => Some((DType::F32, raw.describe(from)?.1)),
+            Recipe::Stack(experts) => alike(raw, experts),
+        }
+    }
 }
 
 impl Part {
-    fn of<'a>(&self, tensor: Tensor<'a>) -> Option<Tensor<'a>> {
-        let tensor = if self.turned { turned(&tensor)? } else { tensor };
-        let axis = tensor.shape.len().checked_sub(if self.elements { 1 } else { 2 })?;
-        let (outer, all) = (tensor.shape[..axis].iter().product::<usize>(), tensor.shape[axis]);
+    /// Of a tensor of shape `from`, which must have the rows.
+    fn shape(&self, from: &[usize]) -> Option<Vec<usize>> {
+        let mut shape = from.to_vec();
+        let last = shape.len().checked_sub(1)?;
+        if self.turned {
+            shape.swap(last, last.checked_sub(1)?);
+        }
+        let axis = last.checked_sub(usize::from(!self.elements))?;
         let Rows { start, len, step, times } = self.rows;
-        let last = times.checked_sub(1).map_or(0, |i| start + i * step + len);
-        let unit = tensor.bytes.len().checked_div(outer * all)?;
-        // Blocks of several elements can't be taken apart.
-        if last > all || unit * outer * all != tensor.bytes.len() {
+        let end = times.checked_sub(1).map_or(0, |i| start + i * step + len);
+        if end > shape[axis] {
             return None;
         }
-        let mut shape = tensor.shape.to_vec();
-        shape[axis] = len * times;
+        match self.form {
+            Form::Matrix => shape[axis] = len * times,
+            Form::Stack | Form::TurnedStack => drop(shape.splice(axis..=axis, [times, len])),
+        }
+        if self.form == Form::TurnedStack {
+            swap_last(&mut shape);
+        }
+        Some(shape)
+    }
+
+    /// Matrix `i` of a stack.
+    fn stretch<'a>(&self, tensor: Tensor<'a>, i: usize) -> Option<Tensor<'a>> {
+        let Rows { start, len, step, times } = self.rows;
+        let rows = Rows { start: start + i * step, len, step, times: 1 };
+        let one = (i < times).then_some(Part { rows, form: Form::Matrix, ..*self })?;
+        let made = one.of(tensor)?;
+        if self.form == Form::TurnedStack { turned(&made) } else { Some(made) }
+    }
+
+    fn of<'a>(&self, tensor: Tensor<'a>) -> Option<Tensor<'a>> {
+        let mut shape = self.shape(&tensor.shape)?;
+        let tensor = if self.turned { turned(&tensor)? } else { tensor };
+        let axis = tensor.shape.len() - if self.elements { 1 } else { 2 };
+        let (outer, all) = (tensor.shape[..axis].iter().product::<usize>(), tensor.shape[axis]);
+        let Rows { start, len, step, times } = self.rows;
+        let unit = tensor.bytes.len().checked_div(outer * all)?;
+        // Blocks of several elements can't be taken apart.
+        if unit * outer * all != tensor.bytes.len() {
+            return None;
+        }
         let at = |o: usize, i: usize| {
             let from = (o * all + start + i * step) * unit;
             from..from + len * unit
@@ -100,11 +152,19 @@ impl Part {
                 Cow::Owned(out)
             }
         };
-        if self.form != Form::Matrix {
-            shape.splice(axis..=axis, [times, len]);
+        let dtype = tensor.dtype;
+        if self.form == Form::TurnedStack {
+            swap_last(&mut shape);
+            return turned(&Tensor { dtype, shape: shape.into(), bytes });
         }
-        let made = Tensor { dtype: tensor.dtype, shape: shape.into(), bytes };
-        if self.form == Form::TurnedStack { turned(&made) } else { Some(made) }
+        Some(Tensor { dtype, shape: shape.into(), bytes })
+    }
+}
+
+/// Swaps the last two of at least two.
+fn swap_last(shape: &mut [usize]) {
+    if let [.., a, b] = shape {
+        std::mem::swap(a, b);
     }
 }
 
@@ -135,27 +195,29 @@ fn mapped<'a>(tensor: &Tensor<'_>, map: fn(f32) -> f32) -> Option<Tensor<'a>> {
     Some(Tensor { dtype: DType::F32, shape: tensor.shape.to_vec().into(), bytes: bytes.into() })
 }
 
-/// None unless the experts are numbered without a gap and alike.
 fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Option<Tensor<'a>> {
-    let first = raw.get(experts.get(&0)?)?;
-    let shape = [&[experts.len()][..], &first.shape].concat();
-    let mut bytes = Vec::with_capacity(first.bytes.len() * experts.len());
-    for e in 0..experts.len() {
-        let expert = raw.get(experts.get(&e)?)?;
-        if expert.dtype != first.dtype || expert.shape != first.shape {
-            return None;
-        }
+    let (dtype, shape) = alike(raw, experts)?;
+    let mut bytes = Vec::new();
+    for name in experts.values() {
+        let expert = raw.get(name)?;
         bytes.extend_from_slice(&expert.bytes);
         raw.release(&expert.bytes);
     }
-    Some(Tensor { dtype: first.dtype, shape: shape.into(), bytes: bytes.into() })
+    Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
 }
 
-/// The same elements in `shape`, if that differs by axes of one element alone.
-pub(super) fn reshaped<'a>(mut tensor: Tensor<'a>, shape: &[usize]) -> Tensor<'a> {
+/// Type and shape of the stack; none unless the experts are numbered without a gap and alike.
+fn alike(raw: &dyn Weights, experts: &BTreeMap<usize, String>) -> Option<(DType, Vec<usize>)> {
+    let first = raw.describe(experts.get(&0)?)?;
+    let same = |(e, (number, name)): (usize, (&usize, &String))| {
+        e == *number && raw.describe(name).is_some_and(|expert| expert == first)
+    };
+    let all = experts.iter().enumerate().all(same);
+    all.then(|| (first.0, [&[experts.len()][..], &first.1].concat()))
+}
+
+/// Whether shapes differ by axes of one element alone, if at all.
+pub(super) fn same_but_for_ones(a: &[usize], b: &[usize]) -> bool {
     let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
-    if *tensor.shape != *shape && long(&tensor.shape) == long(shape) {
-        tensor.shape = shape.to_vec().into();
-    }
-    tensor
+    a == b || long(a) == long(b)
 }

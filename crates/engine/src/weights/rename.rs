@@ -248,11 +248,19 @@ mod tests {
                 }
             }
         }
+        let described = recipes[name].describe(&raw).map(|(_, shape)| shape);
         let Some(found) = recipes[name].make(&raw) else {
-            return assert!(shape.is_empty(), "{name}");
+            return assert!(shape.is_empty() && described.is_none(), "{name}");
         };
+        assert_eq!(described.as_deref(), Some(shape), "{name}");
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!((&*found.shape, &*found.bytes), (shape, &bytes[..]), "{name}");
+        if let ([count, rest @ ..], 3) = (shape, shape.len()) {
+            for (i, bytes) in bytes.chunks(bytes.len() / count).enumerate() {
+                let part = recipes[name].part(&raw, i).expect("a part");
+                assert_eq!((&*part.shape, &*part.bytes), (rest, bytes), "{name}: {i}");
+            }
+        }
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub fn check(spec: &ModelSpec, weights: &dyn Weights) -> Result<(), LoadError> {
     let needs = needs(spec);
     for need in &needs {
         let missing = || LoadError::Missing { name: need.name.clone() };
-        let found = weights.get(&need.name).ok_or_else(missing)?;
-        if *found.shape != need.shape {
-            let (name, found) = (need.name.clone(), found.shape.to_vec());
+        let (_, found) = weights.describe(&need.name).ok_or_else(missing)?;
+        if found != need.shape {
+            let name = need.name.clone();
             return Err(LoadError::Shape { name, found, expected: need.shape.clone() });
         }
     }
