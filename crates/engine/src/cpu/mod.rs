@@ -128,6 +128,7 @@ fn check_moe(m: &Moe) -> Result<(), String> {
     let groups = m.router.groups;
     refuse(groups.is_some_and(|g| g.count > MOST_GROUPS), "more than 64 groups of experts")?;
     refuse(groups.is_some_and(|g| g.best > MOST_BEST), "groups of so many best experts")?;
+    refuse(m.expert.gate_scale != 1.0, "scaled gates of experts")?;
     m.shared.iter().map(|s| &s.mlp).chain([&m.expert]).try_for_each(check_mlp)
 }
 

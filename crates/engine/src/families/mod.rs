@@ -29,6 +29,7 @@ mod neox;
 mod olmo;
 mod olmoe;
 mod phi3;
+mod phimoe;
 mod qwen;
 mod qwen_moe;
 mod smollm;
@@ -70,6 +71,7 @@ pub static FAMILIES: &[&Family] = &[
     &gpt_oss::GPT_OSS,
     &llama4::LLAMA4,
     &afmoe::AFMOE,
+    &phimoe::PHIMOE,
     &llama_like::BAICHUAN,
     &llama_like::ERNIE4_5,
     &llama_like::HELIUM,

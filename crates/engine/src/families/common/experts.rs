@@ -41,7 +41,7 @@ impl Common {
     ) -> ModelSpec {
         self.model(attentions.zip(sparse).map(|(attention, sparse)| {
             let feed = if *sparse { Op::Moe(moe.clone()) } else { Op::Mlp(mlp.clone()) };
-            vec![Branch::pre(self.rms(), Op::Attention(attention)), Branch::pre(self.rms(), feed)]
+            vec![Branch::pre(self.norm, Op::Attention(attention)), Branch::pre(self.norm, feed)]
         }))
     }
 }
