@@ -151,6 +151,8 @@ pub struct PageTask<'a> {
     pub scale: f32,
     /// As in [`crate::ops::Attend`].
     pub softcap: Option<f32>,
+    /// As in [`crate::ops::Attend`], of the group's heads.
+    pub slopes: Option<&'a [f32]>,
     /// The page's keys of this K/V head.
     pub keys: *const u8,
     /// The page's values of this K/V head.

@@ -113,7 +113,8 @@ impl Case {
 
     /// The definition, in f64.
     fn naive(&self, row: usize, head: usize) -> Vec<f64> {
-        let Attend { heads, kv_heads, head_dim, v_dim, scale, reach, softcap, sinks } = self.shape;
+        let Attend { heads, kv_heads, head_dim, v_dim, scale, slopes, reach, softcap, sinks } =
+            self.shape;
         let part = |m: &Mat, dim: usize, row: usize, head: usize| -> Vec<f64> {
             m.row(row)[head * dim..][..dim].iter().map(|&x| f64::from(x)).collect()
         };
@@ -130,7 +131,9 @@ impl Case {
         let score = |&i: &usize| {
             let k = part(&self.k, head_dim, i, head / group);
             let dot: f64 = k.iter().zip(&q).map(|(k, q)| k * q).sum();
-            let score = dot * f64::from(scale);
+            let slope = slopes.map_or(0.0, |slopes| f64::from(slopes[head]));
+            let nearer = slope * (self.rows[i].pos as f64 - pos as f64);
+            let score = dot * f64::from(scale) + nearer;
             softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
         };
         let scores: Vec<f64> = seen.iter().map(score).collect();
@@ -225,6 +228,15 @@ fn chunks_of_positions() {
     for chunk in [1, 2, 17, 63, 64, 65, 100, 1000] {
         check(&case(Attend { reach: Reach::Chunk(chunk), ..shape(6, 2, 24) }, &[200, 30]));
     }
+}
+
+#[test]
+fn slopes() {
+    let slopes = Some(&[0.5, 0.25, 0.1, 0.03, 1.0, 0.0][..]);
+    for reach in [Reach::All, Reach::Window(70)] {
+        check(&case(Attend { reach, slopes, ..shape(6, 2, 24) }, &[200, 30]));
+    }
+    check(&case(Attend { slopes, softcap: Some(3.0), ..shape(6, 1, 16) }, &[100]));
 }
 
 #[test]

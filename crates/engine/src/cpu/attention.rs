@@ -150,7 +150,8 @@ impl AttentionStep {
     }
 
     fn attend(&self) -> Attend<'_> {
-        Attend { sinks: self.sinks.as_deref(), ..attend(&self.spec) }
+        let slopes = self.spec.alibi.as_ref().map(|alibi| &alibi.slopes[..]);
+        Attend { slopes, sinks: self.sinks.as_deref(), ..attend(&self.spec) }
     }
 
     /// Whether the input's 8-bit form is read.

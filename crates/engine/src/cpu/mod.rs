@@ -111,8 +111,7 @@ fn refuse(has: bool, what: &str) -> Result<(), String> {
 }
 
 fn check_attention(a: &Attention) -> Result<(), String> {
-    refuse(!a.causal, "attention that is not causal")?;
-    refuse(a.alibi.is_some(), "ALiBi")
+    refuse(!a.causal, "attention that is not causal")
 }
 
 /// An attention that reads another's keys and values reads what is there.

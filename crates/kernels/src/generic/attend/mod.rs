@@ -17,6 +17,15 @@ use product::{Matrix, Product};
 const BATCH: usize = 24;
 /// Whole vectors of one number to a query.
 const EACH: usize = BATCH.next_multiple_of(16);
+/// From a vector's first lane to each.
+const RAMP: [f32; 16] = {
+    let (mut ramp, mut i) = ([0.0; 16], 0);
+    while i < 16 {
+        ramp[i] = i as f32;
+        i += 1;
+    }
+    ramp
+};
 /// As many numbers to a query as a page has positions.
 type Lines = [[f32; PAGE]; BATCH];
 
@@ -172,10 +181,17 @@ unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) 
 unsafe fn score<S: Isa>(t: &PageTask<'_>, query: &Query, x: &mut [f32]) -> f32 {
     // SAFETY: the caller's promise; a page is whole vectors.
     unsafe {
+        let scale = match t.slopes {
+            None => t.scale,
+            Some(slopes) => {
+                lean::<S>(t, slopes, query, x);
+                1.0
+            }
+        };
         let mut largest = S::splat(f32::NEG_INFINITY);
         for at in (0..PAGE).step_by(S::LANES) {
             let x = x.as_mut_ptr().add(at);
-            let mut score = S::mul(S::load(x), S::splat(t.scale));
+            let mut score = S::mul(S::load(x), S::splat(scale));
             if let Some(cap) = t.softcap {
                 score = capped::<S>(score, S::splat(cap));
             }
@@ -196,6 +212,22 @@ unsafe fn score<S: Isa>(t: &PageTask<'_>, query: &Query, x: &mut [f32]) -> f32 {
             }
         }
         S::largest(largest)
+    }
+}
+
+/// Scales a page's products and adds the query's slope times the distance to each position.
+#[inline(always)]
+unsafe fn lean<S: Isa>(t: &PageTask<'_>, slopes: &[f32], query: &Query, x: &mut [f32]) {
+    let (row, head) = (query.share / t.out.heads, query.share % t.out.heads);
+    let to_page = t.sight.page as f32 - (t.sight.pos + row) as f32;
+    for at in (0..PAGE).step_by(S::LANES) {
+        // SAFETY: the caller's promise; a page is whole vectors.
+        unsafe {
+            let x = x.as_mut_ptr().add(at);
+            let distance = S::add(S::load(RAMP.as_ptr()), S::splat(to_page + at as f32));
+            let score = S::mul(S::load(x), S::splat(t.scale));
+            S::store(x, S::fma(S::splat(slopes[head]), distance, score));
+        }
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Attend<'a> {
     pub v_dim: usize,
     /// Multiplies q·k.
     pub scale: f32,
+    /// By query head: what is added to a score for each position that the key is nearer.
+    /// Press et al. 2021, arXiv:2108.12409.
+    pub slopes: Option<&'a [f32]>,
     /// Which keys a query sees.
     pub reach: Reach,
     /// `cap · tanh(score / cap)` before the mask.
@@ -160,7 +163,8 @@ impl Attend<'_> {
     /// Over all earlier positions, of scores as they are; values are as wide as keys.
     pub fn plain(heads: usize, kv_heads: usize, head_dim: usize, scale: f32) -> Attend<'static> {
         let (v_dim, reach) = (head_dim, Reach::All);
-        Attend { heads, kv_heads, head_dim, v_dim, scale, reach, softcap: None, sinks: None }
+        let (slopes, softcap, sinks) = (None, None, None);
+        Attend { heads, kv_heads, head_dim, v_dim, scale, slopes, reach, softcap, sinks }
     }
     /// What its pages keep of a position.
     pub fn keeps(&self) -> KvShape {
@@ -185,7 +189,8 @@ impl Attend<'_> {
         let wide = head_dim > 0 && v_dim > 0;
         assert!(grouped && wide, "{heads} heads of {head_dim} and {v_dim} over {kv_heads}");
         assert!(!matches!(self.reach, Reach::Window(0) | Reach::Chunk(0)), "a window of nothing");
-        assert!(self.sinks.is_none_or(|sinks| sinks.len() == heads), "a sink for each head");
+        let each = |x: Option<&[f32]>| x.is_none_or(|x| x.len() == heads);
+        assert!(each(self.sinks) && each(self.slopes), "a sink and a slope for each head");
         assert_eq!(pool.shape(), self.keeps(), "the pages are of another shape");
         assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
         assert_eq!(out.cols(), heads * v_dim, "output");

@@ -141,7 +141,7 @@ impl Work<'_> {
 
     /// Runs the kernel on one page.
     fn attend(&self, block: Block, head: usize, page: usize, out: Shares, merge: bool) {
-        let Attend { heads, head_dim, v_dim, scale, softcap, .. } = *self.shape;
+        let Attend { heads, head_dim, v_dim, scale, slopes, softcap, .. } = *self.shape;
         let group = self.shape.group();
         let table = self.rows[block.row].table;
         let (keys, values) = self.pool.at(self.page(table, page), head);
@@ -156,6 +156,7 @@ impl Work<'_> {
             v_dim,
             scale,
             softcap,
+            slopes: slopes.map(|slopes| &slopes[head * group..][..group]),
             keys,
             values,
             next,
