@@ -21,43 +21,38 @@ pub static COHERE2: Family =
 
 fn cohere(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"rope_theta": 5e5, "max_position_embeddings": 8192}));
-    let (c, norm) = read(cfg)?;
+    let c = read(cfg)?;
     let over = NormOver::EachHead;
     let qk_norm =
-        cfg.flag("use_qk_norm", false)?.then_some(QkNorm { norm, over, after_rope: false });
+        cfg.flag("use_qk_norm", false)?.then_some(QkNorm { norm: c.norm, over, after_rope: false });
     let attention = Attention { qk_norm, ..c.biased(cfg)? };
-    model(cfg, &c, norm, vec![attention; c.layers])
+    model(cfg, &c, vec![attention; c.layers])
 }
 
 fn cohere2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let defaults = json!({"max_position_embeddings": 8192, "sliding_window": 4096});
     let cfg = &cfg.with_defaults(defaults);
-    let (c, norm) = read(cfg)?;
+    let c = read(cfg)?;
     let attention = c.biased(cfg)?;
     let attentions = cfg.reaches(c.layers, slides(cfg, 4)?)?.into_iter().map(|reach| {
         let rope = attention.rope.filter(|_| reach != Reach::All);
         Attention { reach, rope, ..attention.clone() }
     });
-    model(cfg, &c, norm, attentions.collect())
+    model(cfg, &c, attentions.collect())
 }
 
-fn read(cfg: &Config) -> Result<(Common, Norm), ConfigError> {
-    let mut c = Common::read(&cfg.with_defaults(json!({"tie_word_embeddings": true})))?;
+fn read(cfg: &Config) -> Result<Common, ConfigError> {
+    let defaults = json!({"tie_word_embeddings": true, "layer_norm_eps": 1e-5});
+    let mut c = Common::read(&cfg.with_defaults(defaults))?;
     c.rope.layout = RopeLayout::Pairs;
-    let norm = Norm { bias: false, ..Norm::layer(cfg.positive_or("layer_norm_eps", 1e-5)?) };
-    Ok((c, norm))
+    c.norm = Norm { bias: false, ..Norm::layer(c.eps) };
+    Ok(c)
 }
 
-fn model(
-    cfg: &Config,
-    c: &Common,
-    norm: Norm,
-    attentions: Vec<Attention>,
-) -> Result<ModelSpec, ConfigError> {
+fn model(cfg: &Config, c: &Common, attentions: Vec<Attention>) -> Result<ModelSpec, ConfigError> {
     let mlp = c.gated(cfg.act("hidden_act", Act::Silu)?);
-    let layer = |a| vec![Branch::parallel(norm, [Op::Attention(a), Op::Mlp(mlp.clone())])];
+    let layer = |a| vec![Branch::parallel(c.norm, [Op::Attention(a), Op::Mlp(mlp.clone())])];
     let mut spec = c.model(attentions.into_iter().map(layer));
-    spec.final_norm = Some(norm);
     let scale = cfg.float_or("logit_scale", 0.0625)?;
     spec.head = Head::Lm { tied: c.tied, bias: false, scale, softcap: None };
     Ok(spec)

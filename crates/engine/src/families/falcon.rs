@@ -1,8 +1,9 @@
-//! Falcon: attention and MLP side by side, on one norm (7B) or each on its own (40B, 180B).
+//! Falcon: attention and MLP side by side, on one norm (7B) or each on its own (40B, 180B); the first
+//! ones (RW) are sequential and penalise distance in place of a rotation.
 //! Almazrouei et al. 2023, arXiv:2311.16867.
 use super::Rename::{self, *};
 use super::common::names::{FUSED, QKV};
-use super::common::{Common, four_times};
+use super::common::{Common, four_times, slopes};
 use super::{Cut, Family, Per};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -38,11 +39,14 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     if !c.heads.is_multiple_of(c.kv_heads) {
         return Err(cfg.refuse("num_kv_heads", "a divisor of num_attention_heads"));
     }
-    if cfg.flag("alibi", false)? {
-        return Err(cfg.refuse("alibi", "false"));
-    }
     let bias = cfg.flag("bias", false)?;
-    let attention = Attention { qkv_bias: bias, out_bias: bias, ..c.attention() };
+    let mut attention = Attention { qkv_bias: bias, out_bias: bias, ..c.attention() };
+    if cfg.flag("alibi", false)? {
+        // Held in bfloat16, and added twice: before the scores are scaled, and with the mask.
+        let slope = |slope| 2.0 * bf16(slope) * attention.scale;
+        let slopes = slopes(c.heads, 8.0).into_iter().map(slope).collect();
+        attention = Attention { rope: None, alibi: Some(Alibi { slopes }), ..attention };
+    }
     let mlp = c.plain(cfg.act("hidden_act", Act::Gelu)?, bias);
     let ops = || [Op::Attention(attention.clone()), Op::Mlp(mlp.clone())];
     let two = grouped && cfg.size_or("num_ln_in_parallel_attn", 2)? == 2;
@@ -54,6 +58,12 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     };
     let layers: Vec<Layer> = (0..c.layers).map(layer).collect::<Result<_, ConfigError>>()?;
     Ok(c.model(layers.into_iter()))
+}
+
+/// To the nearest of 8 bits, ties to even.
+fn bf16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
 }
 
 const NAMES: &[Rename] = &[

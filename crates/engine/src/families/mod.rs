@@ -5,6 +5,7 @@ use crate::spec::ModelSpec;
 
 mod afmoe;
 mod bailing;
+mod bloom;
 mod cohere;
 pub mod common;
 mod deepseek;
@@ -25,6 +26,7 @@ mod llama4;
 mod llama_like;
 mod minicpm3;
 mod mixtral;
+mod nanochat;
 mod neox;
 mod olmo;
 mod olmoe;
@@ -46,11 +48,14 @@ pub static FAMILIES: &[&Family] = &[
     &gemma::GEMMA,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
+    &bloom::BLOOM,
+    &bloom::MPT,
     &cohere::COHERE,
     &cohere::COHERE2,
     &exaone::EXAONE4,
     &hunyuan::HUNYUAN,
     &hunyuan::HUNYUAN_MOE,
+    &nanochat::NANOCHAT,
     &olmo::OLMO,
     &olmo::OLMO2,
     &smollm::SMOLLM3,

@@ -27,14 +27,11 @@ pub static OLMO2: Family = Family {
 };
 
 fn olmo(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let c = Common::read(cfg)?;
-    let norm = Norm { weight: false, bias: false, ..Norm::layer(1e-5) };
+    let mut c = Common::read(cfg)?;
+    c.norm = Norm { weight: false, bias: false, ..Norm::layer(1e-5) };
     let attention = Attention { clip: cfg.optional_positive("clip_qkv")?, ..c.biased(cfg)? };
     let mlp = c.gated(cfg.act("hidden_act", Act::Silu)?);
-    let layer = vec![Branch::pre(norm, Op::Attention(attention)), Branch::pre(norm, Op::Mlp(mlp))];
-    let mut spec = c.model(std::iter::repeat_n(layer, c.layers));
-    spec.final_norm = Some(norm);
-    Ok(spec)
+    Ok(c.decoder(std::iter::repeat_n(attention, c.layers), &mlp))
 }
 
 fn olmo2(cfg: &Config) -> Result<ModelSpec, ConfigError> {

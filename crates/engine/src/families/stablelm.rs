@@ -21,10 +21,11 @@ pub static STABLELM: Family = Family {
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let share = cfg.get("rope_pct").cloned().unwrap_or(json!(0.25));
     let cfg = &cfg.with_defaults(json!({
-        "partial_rotary_factor": share, "max_position_embeddings": 4096,
+        "partial_rotary_factor": share, "max_position_embeddings": 4096, "layer_norm_eps": 1e-5,
     }));
-    let c = Common::read(cfg)?;
-    let norm = Norm::layer(cfg.positive_or("layer_norm_eps", 1e-5)?);
+    let mut c = Common::read(cfg)?;
+    c.norm = Norm::layer(c.eps);
+    let norm = c.norm;
     let heads =
         QkNorm { norm: Norm { bias: false, ..norm }, over: NormOver::EachHead, after_rope: false };
     let normed = cfg.flag(cfg.pick("qk_layernorm", "use_qk_norm"), false)?;
@@ -39,9 +40,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     } else {
         vec![Branch::pre(norm, attention), Branch::pre(norm, mlp)]
     };
-    let mut spec = c.model(std::iter::repeat_n(layer, c.layers));
-    spec.final_norm = Some(norm);
-    Ok(spec)
+    Ok(c.model(std::iter::repeat_n(layer, c.layers)))
 }
 
 const NAMES: &[Rename] = &[

@@ -167,6 +167,15 @@ pub fn four_times(c: &Config) -> Result<Config, ConfigError> {
     Ok(c.with(serde_json::json!({"intermediate_size": width})))
 }
 
+/// ALiBi's slopes of some heads, the steepest first but that those of a power of two precede the rest:
+/// `2^(-most · i / n)` for the first `n` of them, steps halfway between these for the others.
+pub fn slopes(heads: usize, most: f32) -> Vec<f32> {
+    let whole = 1 << heads.max(1).ilog2();
+    let slope = |i: usize, of: usize| libm::exp2(-f64::from(most) * i as f64 / of as f64) as f32;
+    let first = (1..=whole).map(|i| slope(i, whole));
+    first.chain((0..heads - whole).map(|i| slope(2 * i + 1, 2 * whole))).collect()
+}
+
 /// `1 / √x`, rounded once.
 pub fn inverse_root(x: f64) -> f32 {
     (1.0 / x.sqrt()) as f32
