@@ -35,3 +35,22 @@ pub fn model(name: &str) -> Option<PathBuf> {
 pub fn goldens() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../goldens"))
 }
+
+/// Holds a generated file of the repository against what it should be, or writes it if
+/// `RINFER_UPDATE` is set.
+///
+/// # Panics
+/// If it differs.
+pub fn up_to_date(path: &str, expected: &str) {
+    let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);
+    if std::env::var_os("RINFER_UPDATE").is_some() {
+        std::fs::write(&file, expected).expect("a writable repository");
+        return;
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    let differ = found.lines().zip(expected.lines()).find(|(found, expected)| found != expected);
+    assert!(
+        found == expected,
+        "{path} is out of date, first at {differ:?}: run the test with RINFER_UPDATE=1"
+    );
+}
