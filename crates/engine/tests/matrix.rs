@@ -127,8 +127,8 @@ fn gguf_files() -> BTreeMap<String, f32> {
 }
 
 fn document(lines: &[Line]) -> String {
-    let bounds = PRECISIONS
-        .map(|(name, _, [plain, choosing])| format!("{name} {plain:.0e} and {choosing:.0e}"));
+    let bounds =
+        PRECISIONS.map(|(name, _, [plain, choosing])| format!("{name} {plain} and {choosing}"));
     let mut out = HEAD.replace("{bounds}", &bounds.join(", "));
     let precisions = PRECISIONS.map(|(name, ..)| name).join(" | ");
     out += &format!(
