@@ -35,6 +35,29 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Some columns of a matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    rows: Rows<'a>,
+    from: usize,
+    len: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.rows()
+    }
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.len
+    }
+    /// Row `i` of them.
+    pub fn row(&self, i: usize) -> &'a [f32] {
+        &self.rows.row(i)[self.from..self.from + self.len]
+    }
+}
+
 /// An owned f32 matrix `[rows, cols]` whose row count moves below a fixed capacity, so that a
 /// forward pass allocates nothing.
 #[derive(Debug, Default)]
@@ -81,6 +104,18 @@ impl Mat {
     /// The rows in use.
     pub fn view(&self) -> Rows<'_> {
         Rows { data: self.data(), cols: self.cols }
+    }
+    /// Columns `at`.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    pub fn columns(&self, at: std::ops::Range<usize>) -> Columns<'_> {
+        assert!(at.start <= at.end && at.end <= self.cols, "columns {at:?} of {}", self.cols);
+        Columns { rows: self.view(), from: at.start, len: at.len() }
+    }
+    /// All columns.
+    pub fn all(&self) -> Columns<'_> {
+        self.columns(0..self.cols)
     }
     /// The elements in use, row after row.
     pub fn data(&self) -> &[f32] {

@@ -4,7 +4,9 @@ use crate::isa;
 use crate::kv::{IndexTask, MergeTask, PAGE, PageTask};
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
-use crate::ops::{Glu, Norm, RopeLayout};
+use crate::ops::{
+    ConvTask, DeltaTask, Gate, Glu, LinearStateTask, Norm, RgLruTask, RopeLayout, SelectiveTask,
+};
 use std::ops::Range;
 
 /// Multiplies the panels of one task: `out[m, n] = Σ_k w[n, k]·x[m, k] (+ bias[n])`.
@@ -48,6 +50,18 @@ pub struct Kernels {
     pub merge: unsafe fn(MergeTask<'_>),
     /// Scores of a page's positions: see [`crate::kv`].
     pub index_page: unsafe fn(&IndexTask<'_>, &mut [f32; PAGE]),
+    /// `out = gate(x)`, equal lengths, the gate's parameters too.
+    pub gate: unsafe fn(Gate<'_>, &[f32], &mut [f32]),
+    /// Some channels of one run through the causal convolution.
+    pub conv: unsafe fn(&ConvTask<'_>),
+    /// Some channels of one run through the selective scan.
+    pub selective: unsafe fn(&SelectiveTask<'_>),
+    /// One head of one run through a linear state.
+    pub linear_state: unsafe fn(&LinearStateTask<'_>),
+    /// One head of one run through the delta rule.
+    pub delta: unsafe fn(&DeltaTask<'_>),
+    /// Some channels of one run through the gated linear recurrent unit.
+    pub rg_lru: unsafe fn(&RgLruTask<'_>),
 }
 
 /// All tiers of this architecture, fastest first by measurement. The last is the scalar tier,

@@ -437,3 +437,63 @@ fn soft_caps() {
         near(&y, |i, j| 1.7 * (f64::from(x.row(i)[j]) / 1.7).tanh(), 1e-6);
     }
 }
+
+#[test]
+fn gates() {
+    for cols in COLS {
+        let mut random = Random(cols as u64);
+        let x = random.mat(11, cols);
+        let (rate, bias) = (random.vec(cols), random.vec(cols));
+        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        type Exact<'a> = &'a dyn Fn(f64, f64, f64) -> f64;
+        let cases: [(Gate<'_>, Exact<'_>); 5] = [
+            (Gate::Sigmoid { scale: 2.0 }, &|x, _, _| 2.0 * sigmoid(x)),
+            (Gate::Softplus { bias: Some(&bias), least: 0.1, most: 3.0 }, &|x, _, b| {
+                softplus(x + b).clamp(f64::from(0.1f32), 3.0)
+            }),
+            (Gate::Exp { rate: &rate }, &|x, r, _| (r * x).exp()),
+            (Gate::Decay { rate: &rate, bias: &bias }, &|x, r, b| (r * softplus(x + b)).exp()),
+            (Gate::BoundedDecay { rate: &rate, bias: &bias, bound: -5.0 }, &|x, r, b| {
+                (-5.0 * sigmoid(r * (x + b))).exp()
+            }),
+        ];
+        for (how, exact) in cases {
+            let y = check(11, |ctx, rows| {
+                let mut out = Mat::new(11, cols);
+                gate(ctx, how, &copy(&x, rows), &mut out);
+                bits(&out)
+            });
+            let of = |v: &[f32], j: usize| f64::from(v[j]);
+            near(&y, |i, j| exact(f64::from(x.row(i)[j]), of(&rate, j), of(&bias, j)), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn norms_of_groups() {
+    let mut random = Random(7);
+    let x = random.mat(11, 1000);
+    for (width, groups, weights) in [(16, 3, 16), (24, 5, 24 * 5), (130, 7, 130)] {
+        let (weight, at) = (random.vec(weights), 20..20 + width * groups);
+        let n = Norm { kind: NormKind::Rms, eps: 1e-5, weight: Some(&weight), bias: None };
+        let y = check(11, |ctx, rows| {
+            let mut out = copy(&x, rows);
+            norm_groups(ctx, &n, width, &mut out, at.clone());
+            bits(&out)
+        });
+        near(
+            &y,
+            |i, j| {
+                let value = |j: usize| f64::from(x.row(i)[j]);
+                if !at.contains(&j) {
+                    return value(j);
+                }
+                let (first, k) = ((j - 20) / width * width + 20, (j - 20) % weights);
+                let square = (first..first + width).map(|j| value(j).powi(2)).sum::<f64>();
+                value(j) * f64::from(weight[k]) / (square / width as f64 + 1e-5).sqrt()
+            },
+            3e-6,
+        );
+    }
+}

@@ -58,10 +58,7 @@ impl Function for Sigmoid {
     #[inline(always)]
     unsafe fn of<S: Isa>(self, x: S::F) -> S::F {
         // SAFETY: the caller's promise.
-        unsafe {
-            let one = S::splat(1.0);
-            S::div(one, S::add(one, math::exp::<S>(S::sub(S::splat(0.0), x))))
-        }
+        unsafe { math::sigmoid::<S>(x) }
     }
 }
 
@@ -72,7 +69,7 @@ impl Function for Silu {
     #[inline(always)]
     unsafe fn of<S: Isa>(self, x: S::F) -> S::F {
         // SAFETY: the caller's promise.
-        unsafe { S::div(x, S::add(S::splat(1.0), math::exp::<S>(S::sub(S::splat(0.0), x)))) }
+        unsafe { math::silu::<S>(x) }
     }
 }
 

@@ -72,6 +72,47 @@ pub(crate) unsafe fn tanh<S: Isa>(x: S::F) -> S::F {
     }
 }
 
+/// `1 / (1 + e^-x)`
+#[inline(always)]
+pub(crate) unsafe fn sigmoid<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe { over_exp::<S>(S::splat(1.0), x) }
+}
+
+/// `x · sigmoid(x)`
+#[inline(always)]
+pub(crate) unsafe fn silu<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe { over_exp::<S>(x, x) }
+}
+
+/// `y / (1 + e^-x)`
+#[inline(always)]
+unsafe fn over_exp<S: Isa>(y: S::F, x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe { S::div(y, S::add(S::splat(1.0), exp::<S>(S::sub(S::splat(0.0), x)))) }
+}
+
+/// `ln(1 + e^x)`
+#[inline(always)]
+pub(crate) unsafe fn softplus<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // max(x, 0) + ln(1 + e) with e = e^-|x|, and that is 2·artanh(e / (2 + e)).
+        let zero = S::splat(0.0);
+        let e = exp::<S>(S::sub(zero, S::abs(x)));
+        let t = S::div(e, S::add(S::splat(2.0), e));
+        let square = S::mul(t, t);
+        let p = polynomial::<S, 5>(
+            square,
+            [0.333_333_34, 0.199_998_51, 0.142_962_92, 0.108_516_574, 0.116_195_254],
+        );
+        let half = S::fma(S::mul(t, square), p, t);
+        let positive = S::select_lt(x, zero, zero, x);
+        S::fma(S::splat(2.0), half, positive)
+    }
+}
+
 /// The error function.
 #[inline(always)]
 pub(crate) unsafe fn erf<S: Isa>(x: S::F) -> S::F {
@@ -162,6 +203,14 @@ mod tests {
         // SAFETY: as above.
         unsafe { super::erf::<Scalar>(x) }
     }
+    fn sigmoid(x: Lanes) -> Lanes {
+        // SAFETY: as above.
+        unsafe { super::sigmoid::<Scalar>(x) }
+    }
+    fn softplus(x: Lanes) -> Lanes {
+        // SAFETY: as above.
+        unsafe { super::softplus::<Scalar>(x) }
+    }
 
     #[test]
     fn functions_are_accurate() {
@@ -172,6 +221,8 @@ mod tests {
         check(tanh, f64::tanh, (-10.0, 10.0), 0.0, 2.0);
         check(tanh, f64::tanh, (-0.7, 0.7), 0.0, 2.0);
         check(erf, libm::erf, (-5.0, 5.0), 0.0, 2.0);
+        check(sigmoid, |x| 1.0 / (1.0 + (-x).exp()), (-80.0, 40.0), 0.0, 3.0);
+        check(softplus, |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), (-80.0, 40.0), 0.0, 3.0);
     }
 
     #[test]
@@ -183,7 +234,9 @@ mod tests {
         assert_eq!([inf, f32::MAX, 1000.0, 89.0].map(|x| of(exp, x)), [inf; 4]);
         assert_eq!([inf, -inf, 0.0, 30.0].map(|x| of(tanh, x)), [1.0, -1.0, 0.0, 1.0]);
         assert_eq!([inf, -inf, 0.0, 5.0].map(|x| of(erf, x)), [1.0, -1.0, 0.0, 1.0]);
-        for f in [exp, exp_m1, tanh, erf] {
+        assert_eq!([inf, -inf, 0.0, 90.0].map(|x| of(sigmoid, x)), [1.0, 0.0, 0.5, 1.0]);
+        assert_eq!([inf, -inf, 90.0].map(|x| of(softplus, x)), [inf, 0.0, 90.0]);
+        for f in [exp, exp_m1, tanh, erf, sigmoid, softplus] {
             assert!(of(f, f32::NAN).is_nan());
         }
     }

@@ -86,6 +86,15 @@ pub(crate) unsafe trait Isa: Copy {
         }
         tree(&mut all, 16, |a, b| a + b)
     }
+    /// The square root, rounded once.
+    unsafe fn sqrt(a: Self::F) -> Self::F {
+        let mut x = [0.0; 16];
+        // SAFETY: the lanes are at most sixteen.
+        unsafe { Self::store(x.as_mut_ptr(), a) };
+        x[..Self::LANES].iter_mut().for_each(|x| *x = x.sqrt());
+        // SAFETY: as above.
+        unsafe { Self::load(x.as_ptr()) }
+    }
     /// Clears the sign.
     unsafe fn abs(a: Self::F) -> Self::F;
     /// `if a < b { x } else { y }` in each lane.
@@ -211,6 +220,12 @@ macro_rules! tier {
                 attend::page as attend_page(t: &PageTask<'_>);
                 attend::merge as merge(t: MergeTask<'_>);
                 index::page as index_page(t: &IndexTask<'_>, out: &mut [f32; PAGE]);
+                gate::gate as gate(g: Gate<'_>, x: &[f32], out: &mut [f32]);
+                recurrent::conv as conv(t: &ConvTask<'_>);
+                recurrent::selective as selective(t: &SelectiveTask<'_>);
+                recurrent::linear as linear_state(t: &LinearStateTask<'_>);
+                recurrent::delta as delta(t: &DeltaTask<'_>);
+                recurrent::rg_lru as rg_lru(t: &RgLruTask<'_>);
             }
         }
         $(#[$doc])*
@@ -233,6 +248,12 @@ macro_rules! tier {
             attend_page: leaf::attend_page,
             merge: leaf::merge,
             index_page: leaf::index_page,
+            gate: leaf::gate,
+            conv: leaf::conv,
+            selective: leaf::selective,
+            linear_state: leaf::linear_state,
+            delta: leaf::delta,
+            rg_lru: leaf::rg_lru,
         };
     };
 }

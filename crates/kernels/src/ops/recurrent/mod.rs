@@ -1,0 +1,141 @@
+//! Mixers with a state of fixed size: each row of a sequence reads and rewrites what the rows before
+//! it left.
+//!
+//! A state lies in a *cell*, one row of a matrix `[cells, floats]`. Rows are taken in order, one
+//! after another, so a prompt's cut into chunks changes no bit; heads or channels, and sequences,
+//! are side by side on the team.
+mod blocks;
+mod conv;
+mod delta;
+mod groups;
+mod linear_state;
+mod rg_lru;
+mod selective;
+
+pub use blocks::block_diagonal;
+pub use conv::{Conv, ConvTask, conv};
+pub use delta::{Delta, DeltaInput, DeltaTask, delta};
+pub use groups::norm_groups;
+pub use linear_state::{LinearState, LinearStateInput, LinearStateTask, linear_state};
+pub use rg_lru::{RgLru, RgLruTask, rg_lru};
+pub use selective::{Selective, SelectiveInput, SelectiveTask, selective};
+
+use super::Ctx;
+use crate::mat::{Mat, Shared};
+use std::ops::Range;
+
+/// One sequence's rows of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first, in the batch.
+    pub row: usize,
+    /// How many.
+    pub rows: usize,
+    /// Positions before them; the state of none is zero.
+    pub past: usize,
+    /// Where the state is, before and after.
+    pub cell: usize,
+    /// A copy to be made on the way.
+    pub mark: Option<Mark>,
+}
+
+/// A copy of a state between two rows of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Rows of the run before it; not all.
+    pub after: usize,
+    /// Where to.
+    pub cell: usize,
+}
+
+impl Run {
+    /// The run's rows in two parts, and the cell that the state is copied to after each.
+    pub(crate) fn parts(&self) -> [(Range<usize>, Option<usize>); 2] {
+        let end = self.row + self.rows;
+        let Mark { after, cell } = self.mark.unwrap_or(Mark { after: 0, cell: self.cell });
+        let middle = self.row + after;
+        [(self.row..middle, self.mark.map(|_| cell)), (middle..end, None)]
+    }
+}
+
+/// One operation's part of every cell, lent to the tasks of a phase.
+#[derive(Clone, Copy)]
+pub struct Cells<'a> {
+    all: Shared<'a>,
+    /// Where in a cell the part begins.
+    at: usize,
+}
+
+impl Cells<'_> {
+    /// Where floats `from..from + len` of a cell's part are.
+    ///
+    /// # Panics
+    /// Outside the cells.
+    pub(crate) fn at(&self, cell: usize, from: usize, len: usize) -> *mut f32 {
+        self.all.at(cell, self.at + from, len)
+    }
+    /// The same, to write.
+    ///
+    /// # Safety
+    /// No other live reference overlaps them.
+    ///
+    /// # Panics
+    /// Outside the cells.
+    pub(crate) unsafe fn part(&self, cell: usize, from: usize, len: usize) -> &mut [f32] {
+        // SAFETY: passed on.
+        unsafe { self.all.part(cell, self.at + from, len) }
+    }
+}
+
+/// Checks runs over `rows` rows, and lends the part of `floats` floats from `at` on of their cells,
+/// zeroed where a sequence begins.
+///
+/// # Panics
+/// If runs overlap or are no part of the batch, or cells are too small or shared.
+fn lend<'a>(cells: &'a mut Mat, at: usize, floats: usize, runs: &[Run], rows: usize) -> Cells<'a> {
+    assert!(at + floats <= cells.cols(), "a state of {floats} floats in cells of {}", cells.cols());
+    let mut next = 0;
+    for run in runs {
+        assert!(run.row >= next && run.rows > 0, "runs overlap");
+        next = run.row + run.rows;
+        assert!(run.mark.is_none_or(|m| m.after < run.rows && m.cell != run.cell), "a mark");
+        if run.past == 0 {
+            cells.row_mut(run.cell)[at..at + floats].fill(0.0);
+        }
+    }
+    assert!(next <= rows, "runs of {next} rows in a batch of {rows}");
+    let mut used = runs.iter().flat_map(|r| [Some(r.cell), r.mark.map(|m| m.cell)]).flatten();
+    while let Some(cell) = used.next() {
+        assert!(used.clone().all(|other| other != cell), "a cell that two sequences share");
+    }
+    Cells { all: cells.shared(), at }
+}
+
+/// Floats of states that are not worth waking the team for.
+const FEW: usize = 4096;
+
+impl Ctx {
+    /// `task(run, part)` for all parts of all runs, on the team if `floats` are enough to do.
+    fn each_part(
+        &self,
+        runs: &[Run],
+        parts: usize,
+        floats: usize,
+        task: impl Fn(&Run, usize) + Sync,
+    ) {
+        let one = |i: usize| task(&runs[i / parts], i % parts);
+        let (tasks, rows) = (runs.len() * parts, runs.iter().map(|r| r.rows).sum::<usize>());
+        if tasks < 2 || rows * floats < FEW {
+            return (0..tasks).for_each(one);
+        }
+        self.team.run(|worker| worker.phase(tasks, one));
+    }
+}
+
+/// Channels that elementwise states are cut into.
+const CHANNELS: usize = 128;
+
+/// Stretch `i` of so many channels.
+fn stretch(i: usize, channels: usize) -> Range<usize> {
+    i * CHANNELS..channels.min((i + 1) * CHANNELS)
+}
