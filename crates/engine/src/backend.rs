@@ -182,11 +182,15 @@ pub trait State {
         true
     }
     /// A second sequence that shares the first `len` positions, by reference where pages are
-    /// whole; none if no slot or page is free, or `len` can't be reached.
+    /// whole; none if no slot or page is free, or `len` is out of
+    /// [`State::reach`].
     fn fork(&mut self, from: Slot, len: usize) -> Option<Slot>;
+    /// The longest length up to `len` that `slot` can be forked at or truncated to: short of `len`
+    /// where a window has moved on, or a recurrent state has no copy there.
+    fn reach(&self, slot: Slot, len: usize) -> usize;
     /// Makes sure that `slot` has pages for `len` positions; false if there is no room.
     fn reserve(&mut self, slot: Slot, len: usize) -> bool;
-    /// Forgets positions from `len` on; false where a recurrent state has no checkpoint there.
+    /// Forgets positions from `len` on; false where they are out of [`State::reach`].
     fn truncate(&mut self, slot: Slot, len: usize) -> bool;
     /// Ends the sequence and frees its pages.
     fn close(&mut self, slot: Slot);

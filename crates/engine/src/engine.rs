@@ -131,18 +131,17 @@ impl Engine {
         Some((slot, past))
     }
 
-    /// The longest start of `tokens` that a kept state has. A state that `tokens` merely extends is
+    /// The longest start of `tokens` that a kept state can go on from. A state that `tokens` merely extends is
     /// taken over; another is shared, or cut if there is no slot to share it in.
     fn reuse(&mut self, tokens: &[TokenId], prompt: usize) -> Option<(Slot, usize)> {
         // The last token is computed in any case: its logits are wanted.
         let usable = &tokens[..tokens.len() - 1];
         let state = self.executor.state();
-        let common = |k: &Kept| match state.alike(k.prompt, prompt) {
-            true => k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count(),
-            false => 0,
+        let reached = |k: &Kept| {
+            let common = k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count();
+            if state.alike(k.prompt, prompt) { state.reach(k.slot, common) } else { 0 }
         };
-        let (i, past) =
-            self.kept.iter().map(common).enumerate().max_by_key(|(_, common)| *common)?;
+        let (i, past) = self.kept.iter().map(reached).enumerate().max_by_key(|(_, past)| *past)?;
         if past == 0 {
             return None;
         }
@@ -158,7 +157,7 @@ impl Engine {
         } else if self.executor.state().truncate(source.slot, past) {
             return Some((source.slot, past));
         }
-        // A window has moved on: what it left behind is not there to go on from.
+        // No page is free to share the state in.
         self.kept.insert(0, source);
         None
     }

@@ -16,6 +16,8 @@ pub enum Kind {
     Rotate,
     /// Scores, softmax and sums over the cache.
     Attention,
+    /// Convolutions and states of recurrent mixers, and the gates of both.
+    State,
     /// The activation between an MLP's products, in passes of up to 16 rows.
     Glu,
     /// Routers: which experts a row visits, and what a shared one counts.
@@ -30,12 +32,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of a pass.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Embed,
         Kind::Norm,
         Kind::Projections,
         Kind::Rotate,
         Kind::Attention,
+        Kind::State,
         Kind::Glu,
         Kind::Router,
         Kind::Experts,
@@ -51,6 +54,7 @@ impl Kind {
             Kind::Projections => "projections",
             Kind::Rotate => "rotate",
             Kind::Attention => "attention",
+            Kind::State => "state",
             Kind::Glu => "glu",
             Kind::Router => "router",
             Kind::Experts => "experts",

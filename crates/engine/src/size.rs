@@ -1,9 +1,9 @@
 //! What a model takes in memory: every figure is a sum over its spec, and there is one for each, so
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
-use crate::cpu::{kv_kind, pack, scratch::Scratch};
+use crate::cpu::{floats, kv_kind, pack, scratch::Scratch};
 use crate::spec::{ModelSpec, Reach};
-use crate::state::{Kept, kept, pages};
+use crate::state::{Kept, cells, kept, pages};
 use crate::weights::needs;
 use rinfer_formats::Weights;
 use rinfer_kernels::Packed;
@@ -14,7 +14,7 @@ use rinfer_kernels::kv::{PAGE, Pool};
 pub struct Memory {
     /// Packed weights.
     pub weights: usize,
-    /// Keys and values.
+    /// Keys and values, and recurrent states.
     pub state: usize,
     /// What a forward pass writes on the way.
     pub scratch: usize,
@@ -48,10 +48,11 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
     needs(spec).into_iter().map(bytes).sum()
 }
 
-/// Bytes of all sequences' keys and values.
+/// Bytes of all sequences' keys and values, and recurrent states.
 pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
+    let recurrent = 4 * cells(limits.slots) * floats(spec).sum::<usize>();
     let bytes = |k: Kept| Pool::page_bytes(kv_kind(limits.kv), k.shape) * pages(k.reach, limits);
-    kept(spec).map(bytes).sum()
+    recurrent + kept(spec).map(bytes).sum::<usize>()
 }
 
 /// Bytes that one more position of a long sequence takes: keys and values of layers without a

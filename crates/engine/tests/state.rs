@@ -4,9 +4,12 @@ mod rig;
 use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
 use rinfer_engine::backend::{Executor, Kv, Limits};
 use rinfer_engine::batch::{Slot, TokenId};
+use rinfer_engine::config::{Config, Source};
 use rinfer_engine::engine::Engine;
 use rinfer_engine::request::{Event, Request};
 use rinfer_engine::sample::Sampling;
+use rinfer_engine::spec::Op;
+use rinfer_engine::weights::Checkpoint;
 use rinfer_testkit::Golden;
 
 fn golden(name: &str) -> Golden {
@@ -16,6 +19,32 @@ fn golden(name: &str) -> Golden {
 /// Ids in the vocabulary, `n` of them.
 fn noise(n: usize) -> Vec<i32> {
     (0..n as i32).map(|i| (i * 37 + 11) % 251).collect()
+}
+
+/// What a state reaches that was fed 80 rows by 64: any length, or those of a recurrent state's
+/// copies.
+fn reached(g: &Golden, rig: &mut Rig, slot: Slot, len: usize) -> usize {
+    let reached = rig.executor.state().reach(slot, len);
+    let copies = match len {
+        80.. => 80,
+        79 => 79,
+        63.. => 63,
+        _ => 0,
+    };
+    let expected = if recurrent(g) { copies } else { len };
+    assert_eq!(reached, expected, "{} at {len}", g.name);
+    if reached < len {
+        let state = rig.executor.state();
+        assert!(state.fork(slot, len).is_none() && !state.truncate(slot, len), "{}", g.name);
+    }
+    reached
+}
+
+fn recurrent(g: &Golden) -> bool {
+    let weights = rig::Memory(g.weights.clone());
+    let config = Config::new(g.config.clone(), Source::HuggingFace);
+    let spec = Checkpoint::open(config, &weights).expect("a model").spec;
+    spec.ops().any(|op| !matches!(op, Op::Attention(_) | Op::Mla(_) | Op::Mlp(_) | Op::Moe(_)))
 }
 
 /// What `slot` answers to `ids` is what a new sequence of `before` and `ids` answers, that began with
@@ -41,7 +70,8 @@ fn fork_truncate_save_restore() {
             let rig = &mut Rig::golden(&g, &limits);
             let slot = rig.begin(PROMPT);
             rig.feed(slot, &ids[..PROMPT], 64);
-            for len in [80, 64, 17] {
+            for len in [80, 79, 64, 63, 17] {
+                let len = reached(&g, rig, slot, len);
                 let fork = rig.executor.state().fork(slot, len).expect("room");
                 check(
                     rig,
@@ -56,17 +86,18 @@ fn fork_truncate_save_restore() {
             let restored = rig.executor.state().restore(&saved).expect("room");
             check(rig, restored, &ids[..80], &ids[80..], &format!("{} restored", g.name));
             rig.close(restored);
-            for len in [80, 70, 64, 3, 0] {
+            let restored = rig.executor.state().restore(&saved).expect("room");
+            let mut cut = |slot, len| {
+                let len = reached(&g, rig, slot, len);
                 assert!(rig.executor.state().truncate(slot, len));
-                check(
-                    rig,
-                    slot,
-                    &ids[..len],
-                    &ids[len..len + 3],
-                    &format!("{} cut to {len}", g.name),
-                );
-                assert!(rig.executor.state().truncate(slot, len));
-            }
+                let next = &ids[len..len + 3];
+                check(rig, slot, &ids[..len], next, &format!("{} cut to {len}", g.name));
+                let back = rig.executor.state().reach(slot, len);
+                assert!(rig.executor.state().truncate(slot, back));
+            };
+            [80, 79, 70, 64, 3, 0].into_iter().for_each(|len| cut(slot, len));
+            // Of what is behind a window, the saved state has none.
+            [80, 79].into_iter().for_each(|len| cut(restored, len));
         }
     }
 }
@@ -178,6 +209,53 @@ fn windows_forget() {
         assert!(!state.truncate(slot, 40) && state.fork(slot, 40).is_none(), "what is forgotten");
         assert_eq!(state.len(slot), 290);
         assert!(state.truncate(slot, 0), "a new start is always possible");
+    }
+}
+
+/// Whoever asks the same again, or goes on from the same prompt, goes on from its recurrent states;
+/// whoever leaves it earlier is computed anew.
+#[test]
+fn recurrent_prefixes_are_reused() {
+    let request = |prompt: &[i32]| Request {
+        prompt: prompt.iter().map(|id| TokenId(*id as u32)).collect(),
+        sampling: Sampling { max_tokens: Some(6), ..Sampling::greedy() },
+        end: [].into(),
+        constraint: None,
+        until: None,
+        logprobs: None,
+        keep: true,
+    };
+    let answer = |engine: &mut Engine, prompt: &[i32]| {
+        let events = engine.submit(request(prompt)).expect("a request");
+        while engine.step() {}
+        let (mut ids, mut cached) = (Vec::new(), 0);
+        for event in events {
+            match event {
+                Event::Token(chosen) => ids.push(chosen.id),
+                Event::Started { cached: n } => cached = n,
+                _ => (),
+            }
+        }
+        (ids, cached)
+    };
+    let ids = noise(60);
+    for name in ["mamba2", "lfm2"] {
+        let g = golden(name);
+        let new = |slots| {
+            let limits = Limits { slots, batch: 32, ..LIMITS };
+            let rig = Rig::golden(&g, &limits);
+            Engine::new(Box::new(rig.executor), limits, rig.vocab)
+        };
+        for slots in [1, 3] {
+            let engine = &mut new(slots);
+            for (prompt, expected) in
+                [(&ids[..50], 0), (&ids[..50], 49), (&ids[..60], 49), (&ids[..40], 31)]
+            {
+                let (found, cached) = answer(engine, prompt);
+                assert_eq!(found, answer(&mut new(1), prompt).0, "{name}, {slots} slots");
+                assert_eq!(cached, expected, "{name}, {slots} slots");
+            }
+        }
     }
 }
 

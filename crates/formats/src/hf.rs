@@ -233,5 +233,30 @@ fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
 }
 
 fn json(path: &Path, bytes: &[u8]) -> Result<Value, Error> {
-    serde_json::from_slice(bytes).map_err(|e| Error::at(path, Cause::Json(e.to_string())))
+    let plain = without_pythons_numbers(bytes);
+    serde_json::from_slice(&plain).map_err(|e| Error::at(path, Cause::Json(e.to_string())))
+}
+
+/// Python writes numbers that JSON has not: nearly the largest f32 stands for infinity, null for what
+/// is no number.
+fn without_pythons_numbers(bytes: &[u8]) -> Vec<u8> {
+    const WORDS: [(&[u8], &[u8]); 2] = [(b"Infinity", b"3.4e38"), (b"NaN", b"null")];
+    let mut out = Vec::with_capacity(bytes.len());
+    let (mut at, mut in_text) = (0, false);
+    while let Some(&byte) = bytes.get(at) {
+        let word = WORDS.iter().find(|(word, _)| !in_text && bytes[at..].starts_with(word));
+        let taken = match (word, byte) {
+            (Some((word, plain)), _) => {
+                out.extend_from_slice(plain);
+                at += word.len();
+                continue;
+            }
+            (None, b'\\') if in_text => 2,
+            _ => 1,
+        };
+        in_text ^= byte == b'"';
+        out.extend_from_slice(&bytes[at..bytes.len().min(at + taken)]);
+        at += taken;
+    }
+    out
 }

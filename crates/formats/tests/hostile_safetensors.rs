@@ -221,6 +221,20 @@ fn shards_with_an_index() {
     }
 }
 
+/// What Python writes and JSON has not; in texts it stays.
+#[test]
+fn pythons_numbers() {
+    let path = folder("numbers");
+    write(&path, "model.safetensors", shard("a"));
+    let config = r#"{"limit": [-Infinity, Infinity], "none": NaN, "\"NaN": "Infinity \\"}"#;
+    write(&path, "config.json", config);
+    let found = Folder::open(&path).unwrap().config().clone();
+    let expect = r#"{"limit": [-3.4e38, 3.4e38], "none": null, "\"NaN": "Infinity \\"}"#;
+    assert_eq!(found, serde_json::from_str::<serde_json::Value>(expect).unwrap());
+    write(&path, "config.json", "{\"a\": \"\\");
+    assert_cause!(absent(&path, &["config.json"]), Cause::Json(_));
+}
+
 #[test]
 fn h4_shards_without_an_index() {
     let path = folder("unindexed");

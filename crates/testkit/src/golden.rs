@@ -61,7 +61,7 @@ impl Golden {
         Golden {
             name: dir.file_name().expect("a name").to_string_lossy().into_owned(),
             // Python writes Infinity, which JSON has not.
-            config: serde_json::from_str(&config_text.replace("Infinity", "1e999"))
+            config: serde_json::from_str(&config_text.replace("Infinity", "3.4e38"))
                 .unwrap_or(Value::Null),
             weights,
             recorded,

@@ -176,6 +176,6 @@ mod tests {
         profile[Kind::Norm].seconds = 1.0;
         profile[Kind::Head].seconds = 3.0;
         let all = Kind::ALL.map(|kind| percent(&profile, kind));
-        assert_eq!(all, [0.0, 25.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 75.0, 0.0]);
+        assert_eq!(all, [0.0, 25.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 75.0, 0.0]);
     }
 }

@@ -8,10 +8,12 @@ use crate::batch::{Batch, Logits, Row, Want};
 use crate::profile::{Kind, Profile};
 use crate::size::Memory;
 use crate::spec::ModelSpec;
-use crate::state::{Cache, Group, Pages};
+use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::{Rows, Store};
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Gated, GatedScratch, Linear, PerHead, Residual};
+use rinfer_kernels::ops::{
+    self, AttendRow, Ctx, Gated, GatedScratch, Linear, PerHead, Residual, Run,
+};
 use rinfer_kernels::{Act, Kernels, Mat, Team};
 
 /// A loaded model on the CPU.
@@ -25,6 +27,7 @@ pub struct CpuExecutor {
     /// Of the batch at hand.
     ids: Vec<u32>,
     rows: Vec<AttendRow>,
+    runs: Vec<Run>,
     wanted: Vec<usize>,
 }
 
@@ -36,10 +39,14 @@ pub(crate) struct Pass<'a> {
     pub rows: &'a [AttendRow],
     /// By slot: the length of the prompt that its sequence began with.
     pub prompts: &'a [usize],
+    /// How each sequence's recurrent states go on.
+    pub runs: &'a [Run],
     /// By group of layers: which pages the sequences' positions lie in.
     pub groups: &'a [Group],
     /// Keys and values.
     pub cache: &'a mut Cache,
+    /// Recurrent states.
+    pub recurrent: &'a mut Recurrent,
     /// Where the time goes.
     pub clock: &'a mut Clock,
 }
@@ -92,6 +99,7 @@ impl CpuExecutor {
             clock: Clock::default(),
             ids: Vec::with_capacity(limits.batch),
             rows: Vec::with_capacity(limits.batch),
+            runs: Vec::with_capacity(limits.slots),
             wanted: Vec::with_capacity(limits.batch),
             ctx,
         })
@@ -108,6 +116,7 @@ impl CpuExecutor {
         assert!(batch.rows.len() <= self.limits.batch, "the batch has too many rows");
         self.ids.clear();
         self.rows.clear();
+        self.runs.clear();
         self.wanted.clear();
         self.ids.extend(batch.rows.iter().map(|row| match row {
             Row::Token(id) => id.0,
@@ -116,8 +125,8 @@ impl CpuExecutor {
         for span in &batch.seqs {
             let table = span.slot.0 as usize;
             assert!(span.len > 0 && span.past == self.state.len(span.slot), "a span out of place");
-            self.state.extend(span.slot, span.len);
             let from = self.rows.len();
+            self.runs.push(Run { row: from, ..self.state.extend(span.slot, span.len) });
             self.rows.extend((0..span.len).map(|i| AttendRow { table, pos: span.past + i }));
             self.wanted.extend(match span.want {
                 Want::Nothing => 0..0,
@@ -139,9 +148,9 @@ impl backend::Executor for CpuExecutor {
         self.clock.start();
         self.admit(batch);
         self.clock.lap(Kind::Other);
-        let (prompts, groups, cache) = self.state.tables();
-        let (ctx, clock) = (&self.ctx, &mut self.clock);
-        let mut pass = Pass { ctx, rows: &self.rows, prompts, groups, cache, clock };
+        let (prompts, groups, cache, recurrent) = self.state.parts();
+        let (ctx, rows, runs, clock) = (&self.ctx, &self.rows, &self.runs, &mut self.clock);
+        let mut pass = Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock };
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         let Plan { head, embed, .. } = &self.plan;
         let Scratch { stream, head: buffers, .. } = &mut self.scratch;
@@ -194,6 +203,7 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
             Block::Mla(m) => {
                 m.run(pass, &s.angles, &mut s.latent, &mut s.input, out, store);
             }
+            Block::Recurrent(r) => r.run(pass, &mut s.recurrent, &mut s.input, out, store),
             Block::Mlp(m) => m.run(pass, &mut s.mlp, &mut s.input, out, store),
             Block::Moe(m) => {
                 m.run(pass, (&mut s.moe, &mut s.mlp), &mut s.input, out, store);

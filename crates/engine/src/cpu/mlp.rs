@@ -82,10 +82,17 @@ impl MlpStep {
     }
 }
 
-/// How the kernels spell it.
+/// How the kernels spell an MLP's activation.
 pub(crate) fn function(m: &Mlp) -> Glu {
     match m.act {
         Function::Silu if m.gate_scale != 1.0 => Glu::SiluScaled(m.gate_scale),
+        act => glu(act),
+    }
+}
+
+/// How the kernels spell it.
+pub(super) fn glu(act: Function) -> Glu {
+    match act {
         Function::Silu => Glu::Silu,
         Function::GeluTanh => Glu::GeluTanh,
         Function::Gelu => Glu::Gelu,

@@ -14,10 +14,12 @@ mod mlp;
 mod moe;
 pub(crate) mod pack;
 mod plan;
+mod recurrent;
 mod router;
 pub(crate) mod scratch;
 
 pub use executor::CpuExecutor;
+pub(crate) use recurrent::floats;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
 use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Skip};
@@ -77,12 +79,12 @@ impl Backend for Cpu {
             Op::Attention(a) => check_attention(a),
             Op::Mlp(m) => check_mlp(m),
             Op::Mla(m) => refuse(m.out_gate == Some(OutGate::PerChannel), "gates of channels"),
-            Op::DeltaNet(_) => refuse(true, "the gated delta rule"),
-            Op::Lightning(_) => refuse(true, "lightning attention"),
-            Op::Mamba1(_) => refuse(true, "Mamba"),
-            Op::Mamba2(_) => refuse(true, "Mamba-2"),
-            Op::RgLru(_) => refuse(true, "the real-gated linear recurrence"),
-            Op::ShortConv(_) => refuse(true, "short convolutions"),
+            Op::DeltaNet(_)
+            | Op::Lightning(_)
+            | Op::Mamba1(_)
+            | Op::Mamba2(_)
+            | Op::RgLru(_)
+            | Op::ShortConv(_) => Ok(()),
             Op::Moe(m) => check_moe(m),
         });
         ends().and_then(|()| ropes.chain(branches).chain(ops).chain(shared).collect())
@@ -183,8 +185,6 @@ mod tests {
         check(|s| s.layers[0][1].parts[0].pre = norm, twice);
         check(|s| s.embed.per_layer = 8, "per-layer embeddings");
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
-        let conv = || Op::ShortConv(ShortConv { width: 3, bias: false }).into();
-        check(|s| s.layers[0][1].parts.push(conv()), "short convolutions");
         let pool = || Head::Pool { how: Pool::Mean, normalise: true };
         check(|s| s.head = pool(), "pooled embeddings");
     }

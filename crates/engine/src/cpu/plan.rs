@@ -6,6 +6,7 @@ use super::mla::MlaStep;
 use super::mlp::MlpStep;
 use super::moe::MoeStep;
 use super::pack::Packer;
+use super::recurrent::RecurrentStep;
 use crate::backend::LoadError;
 use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Skip, Then};
 use crate::weights::{branch_norms, layer, part_norms};
@@ -60,6 +61,7 @@ pub(crate) struct PartStep {
 pub(crate) enum Block {
     Attention(Box<AttentionStep>),
     Mla(Box<MlaStep>),
+    Recurrent(RecurrentStep),
     Mlp(Box<MlpStep>),
     Moe(Box<MoeStep>),
 }
@@ -159,13 +161,17 @@ impl Block {
             Op::Mla(m) => MlaStep::new(spec, i, m, nth, packer).map(|m| Block::Mla(m.into())),
             Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
             Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
-            other => Err(LoadError::Unsupported(format!("{other:?}"))),
+            other => match RecurrentStep::new(spec, i, other, nth, packer)? {
+                Some(r) => Ok(Block::Recurrent(r)),
+                None => Err(LoadError::Unsupported(format!("{other:?}"))),
+            },
         }
     }
     fn reads_q8(&self) -> bool {
         match self {
             Block::Attention(a) => a.reads_q8(),
             Block::Mla(m) => m.reads_q8(),
+            Block::Recurrent(r) => r.reads_q8(),
             Block::Mlp(m) => m.reads_q8(),
             Block::Moe(m) => m.reads_q8(),
         }
@@ -174,6 +180,7 @@ impl Block {
         match self {
             Block::Attention(a) => a.bytes(),
             Block::Mla(m) => m.bytes(),
+            Block::Recurrent(r) => r.bytes(),
             Block::Mlp(m) => m.bytes(),
             Block::Moe(m) => m.bytes(),
         }

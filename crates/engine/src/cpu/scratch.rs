@@ -1,6 +1,6 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
-use super::{attention, head, mla, mlp, moe};
+use super::{attention, head, mla, mlp, moe, recurrent};
 use crate::backend::Limits;
 use crate::spec::{ModelSpec, Part};
 use rinfer_kernels::{Act, Mat};
@@ -23,6 +23,8 @@ pub(crate) struct Scratch {
     pub attention: Vec<attention::Buffers>,
     /// Of latent attentions.
     pub latent: mla::Latent,
+    /// By shape of recurrent mixer.
+    pub recurrent: Vec<recurrent::Buffers>,
     /// By width of MLP.
     pub mlp: Vec<mlp::Buffers>,
     /// By shape of mixture.
@@ -50,6 +52,10 @@ impl Scratch {
                 .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
                 .collect(),
             latent: mla::Latent::new(spec, limits, threads),
+            recurrent: recurrent::shapes(spec)
+                .iter()
+                .map(|s| recurrent::Buffers::new(s, rows))
+                .collect(),
             mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
             moe: moe::shapes(spec).iter().map(|m| moe::Buffers::new(m, d, rows, threads)).collect(),
             head: head::Buffers::new(spec, rows),
@@ -63,7 +69,8 @@ impl Scratch {
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
         let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();
         let moe: usize = self.moe.iter().map(moe::Buffers::bytes).sum();
-        shared + angles + attention + self.latent.bytes() + mlp + moe
+        let recurrent: usize = self.recurrent.iter().map(recurrent::Buffers::bytes).sum();
+        shared + angles + attention + self.latent.bytes() + recurrent + mlp + moe
     }
 }
 

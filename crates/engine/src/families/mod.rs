@@ -5,6 +5,7 @@ use crate::spec::ModelSpec;
 
 mod afmoe;
 mod bailing;
+mod bamba;
 mod bloom;
 mod cohere;
 pub mod common;
@@ -13,27 +14,37 @@ mod deepseek_sparse;
 mod ernie_moe;
 mod exaone;
 mod falcon;
+mod falcon_h1;
 mod gemma;
-mod glm;
 mod glm4_moe;
+mod glm;
 mod gpt;
 mod gpt_oss;
 mod granite;
+mod granite_hybrid;
 mod granite_moe;
 mod hunyuan;
-mod llama;
+mod jamba;
+mod lfm2;
 mod llama4;
+mod llama;
 mod llama_like;
+mod mamba;
 mod minicpm3;
+mod minimax;
 mod mixtral;
 mod nanochat;
+mod nemotron_h;
 mod neox;
 mod olmo;
+mod olmo_hybrid;
 mod olmoe;
 mod phi3;
 mod phimoe;
 mod qwen;
+mod qwen_hybrid;
 mod qwen_moe;
+mod recurrent_gemma;
 mod smollm;
 mod stablelm;
 mod starcoder2;
@@ -109,6 +120,21 @@ pub static FAMILIES: &[&Family] = &[
     &deepseek_sparse::GLM_MOE_DSA,
     &deepseek::MISTRAL4,
     &minicpm3::MINICPM3,
+    &mamba::MAMBA,
+    &mamba::MAMBA2,
+    &nemotron_h::NEMOTRON_H,
+    &bamba::BAMBA,
+    &granite_hybrid::GRANITE_HYBRID,
+    &olmo_hybrid::OLMO_HYBRID,
+    &recurrent_gemma::RECURRENT_GEMMA,
+    &lfm2::LFM2,
+    &lfm2::LFM2_MOE,
+    &qwen_hybrid::QWEN3_5,
+    &qwen_hybrid::QWEN3_5_MOE,
+    &qwen_hybrid::QWEN3_NEXT,
+    &jamba::JAMBA,
+    &falcon_h1::FALCON_H1,
+    &minimax::MINIMAX,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
@@ -121,7 +147,8 @@ pub struct Family {
     pub gguf: &'static [&'static str],
     /// The pure function from hyper-parameters to a model.
     pub spec: fn(&Config) -> Result<ModelSpec, ConfigError>,
-    /// Hugging Face's names to canonical names: of these tables, the first rule that fits.
+    /// Hugging Face's names to canonical names: of these tables' rules that fit, the first that makes
+    /// something the model needs.
     pub names: &'static [&'static [Rename]],
     /// The same of GGUF's names, which are the canonical ones where no rule fits.
     pub gguf_names: &'static [&'static [Rename]],
@@ -134,11 +161,15 @@ pub struct Family {
 pub enum Rename {
     /// The same data.
     To(&'static str, &'static str),
+    /// The same data as one vector.
+    Flat(&'static str, &'static str),
     /// Rows of one tensor are several, in this order; the spec gives the sizes. Rows are along the
     /// last axis but one, of vectors and biases along the last.
     Split(&'static str, &'static [&'static str]),
     /// The same in another order.
     Cut(&'static str, Cut, &'static [&'static str]),
+    /// Rows of the first, together with those of the second and so on, are those of several.
+    Join(&'static [&'static str], &'static [&'static str]),
     /// `{e}` runs over experts, stacked on a new first axis.
     Stack(&'static str, &'static str),
     /// As `To`, adding one to every element of a weight (Gemma's norms).

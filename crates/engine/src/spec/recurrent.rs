@@ -15,14 +15,20 @@ pub struct DeltaNet {
     pub v_dim: usize,
     /// Width of the causal convolution.
     pub conv: usize,
+    /// Whether value head `h` has key head `h % k_heads`, or `h / (v_heads / k_heads)`.
+    pub interleaved: bool,
     /// What the state forgets by.
     pub decay: Decay,
+    /// Width of the waist of a decay per channel's projection; 0: a direct one.
+    pub decay_rank: usize,
     /// Multiplies `sigmoid(b)`, the share of a new value that is written.
     pub beta: f32,
     /// Of each output head, before its gate.
     pub norm: Norm,
     /// What the gate of the output goes through.
     pub gate: Gate,
+    /// Width of the waist of the gate's projection; 0: a direct one.
+    pub gate_rank: usize,
 }
 
 /// What a delta-rule state forgets by.
@@ -30,7 +36,7 @@ pub struct DeltaNet {
 pub enum Decay {
     /// One factor a value head: `exp(-exp(A) · softplus(a + dt))`.
     PerHead,
-    /// One factor a key channel, of a low-rank projection: `exp(-exp(A) · softplus(f + dt))`.
+    /// One factor a key channel: `exp(-exp(A) · softplus(f + dt))`.
     PerChannel,
     /// As [`Decay::PerChannel`], `exp(bound · sigmoid(exp(A) · (f + dt)))`.
     PerChannelBounded {
@@ -92,6 +98,17 @@ pub struct Mamba2 {
     pub dt_limit: (f32, f32),
     /// Multiply the input projection's z, x, B, C and dt.
     pub scales: [f32; 5],
+}
+
+impl Mamba2 {
+    /// Channels of x and z.
+    pub fn inner(&self) -> usize {
+        self.heads * self.head_dim
+    }
+    /// Channels of the convolution: x, B and C.
+    pub fn channels(&self) -> usize {
+        self.inner() + 2 * self.groups * self.state
+    }
 }
 
 /// Real-gated linear recurrence. De et al. 2024, arXiv:2402.19427.

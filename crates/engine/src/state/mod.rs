@@ -1,13 +1,16 @@
-//! What sequences remember, on the CPU: pages of keys and values.
+//! What sequences remember, on the CPU: pages of keys and values, and recurrent states.
 //!
-//! `table` counts pages without holding any, `pages` holds them and is the [`State`].
+//! `table` counts pages without holding any, `recurrent` holds states of fixed size, `pages` holds
+//! pages and is the [`State`].
 //!
 //! [`State`]: crate::backend::State
 mod pages;
+mod recurrent;
 mod saved;
 mod table;
 
 pub use pages::{Cache, Pages};
+pub(crate) use recurrent::{Recurrent, cells};
 pub(crate) use table::Group;
 
 use crate::backend::Limits;

@@ -1,18 +1,21 @@
 //! Pages of keys and values, and the sequences that they belong to.
 use super::Kept;
+use super::recurrent::Recurrent;
 use super::saved;
 use super::saved::{Header, Reader};
 use super::table::{Group, pages};
 use crate::backend::{Limits, State};
 use crate::batch::Slot;
-use crate::cpu::kv_kind;
+use crate::cpu::{floats, kv_kind};
 use crate::spec::ModelSpec;
 use rinfer_kernels::kv::{PAGE, Pool};
+use rinfer_kernels::ops::Run;
 
 /// The state of all sequences.
 pub struct Pages {
     groups: Vec<Group>,
     cache: Cache,
+    recurrent: Recurrent,
     /// By slot: positions held, if it is open.
     len: Vec<Option<usize>>,
     /// By slot: the length of the prompt, or 0 as long as nobody said it and no row came.
@@ -39,6 +42,9 @@ impl Cache {
         let layer = &mut self.layers[i];
         (layer.group, &mut layer.pool)
     }
+    fn bytes(&self) -> usize {
+        self.layers.iter().map(|l| l.shape().bytes(l.pool.pages() * PAGE)).sum()
+    }
     fn copy(&mut self, group: usize, from: u32, to: u32) {
         for layer in self.layers.iter_mut().filter(|l| l.group == group) {
             layer.pool.copy(from, to);
@@ -58,6 +64,7 @@ impl Pages {
         Pages {
             cache: Cache { layers: super::kept(spec).map(layer).collect() },
             groups: reaches.iter().map(|r| Group::new(*r, limits)).collect(),
+            recurrent: Recurrent::new(floats(spec), limits.slots),
             len: vec![None; limits.slots],
             prompts: vec![0; limits.slots],
             borders: spec.ropes.iter().filter_map(|r| r.beyond()).map(|(n, _)| n).collect(),
@@ -65,25 +72,31 @@ impl Pages {
             header: Header::new(spec, kind),
         }
     }
-    /// Adds `rows` positions to a sequence and makes their pages writable.
+    /// Adds `rows` positions to a sequence, makes their pages writable, and says how its recurrent
+    /// states go on.
     ///
     /// # Panics
     /// If they were not reserved.
-    pub fn extend(&mut self, slot: Slot, rows: usize) {
+    pub fn extend(&mut self, slot: Slot, rows: usize) -> Run {
         let (i, len) = (slot.0 as usize, self.len(slot));
         if self.prompts[i] == 0 {
             self.prompts[i] = rows;
         }
         self.write(i, len..len + rows);
         self.len[i] = Some(len + rows);
+        self.recurrent.extend(i, len, rows)
     }
-    /// All sequences' prompts' lengths; their tables, by group; the pages that these point into.
-    pub(crate) fn tables(&mut self) -> (&[usize], &[Group], &mut Cache) {
-        (&self.prompts, &self.groups, &mut self.cache)
+    /// All sequences' prompts' lengths; their tables, by group; the pages that these point into; the
+    /// recurrent states.
+    pub(crate) fn parts(&mut self) -> (&[usize], &[Group], &mut Cache, &mut Recurrent) {
+        (&self.prompts, &self.groups, &mut self.cache, &mut self.recurrent)
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.cache.layers.iter().map(|l| l.shape().bytes(l.pool.pages() * PAGE)).sum()
+        self.recurrent.bytes() + self.cache.bytes()
+    }
+    fn holds(&self, slot: usize, len: usize) -> bool {
+        self.groups.iter().all(|g| g.holds(slot, len))
     }
     fn write(&mut self, slot: usize, at: std::ops::Range<usize>) {
         for (g, group) in self.groups.iter_mut().enumerate() {
@@ -99,6 +112,7 @@ impl State for Pages {
     fn open(&mut self) -> Option<Slot> {
         let slot = self.vacant()?;
         (self.len[slot], self.prompts[slot]) = (Some(0), 0);
+        self.recurrent.open(slot);
         Some(Slot(slot as u32))
     }
     fn begin(&mut self, slot: Slot, prompt: usize) {
@@ -111,16 +125,20 @@ impl State for Pages {
     fn fork(&mut self, from: Slot, len: usize) -> Option<Slot> {
         let source = from.0 as usize;
         let partial = usize::from(!len.is_multiple_of(PAGE));
-        let can = |g: &Group| g.holds(source, len) && g.free() >= partial;
         let slot = self.vacant()?;
-        if len > self.len(from) || !self.groups.iter().all(can) {
+        if self.reach(from, len) != len || !self.groups.iter().all(|g| g.free() >= partial) {
             return None;
         }
         for (g, group) in self.groups.iter_mut().enumerate() {
             group.share(source, slot, len, |from, to| self.cache.copy(g, from, to));
         }
+        self.recurrent.share(source, slot, self.len(from), len);
         (self.len[slot], self.prompts[slot]) = (Some(len), self.prompts[source]);
         Some(Slot(slot as u32))
+    }
+    fn reach(&self, slot: Slot, len: usize) -> usize {
+        let i = slot.0 as usize;
+        self.recurrent.reach(i, self.len(slot), len, |len| self.holds(i, len))
     }
     /// Where every slot has its full share of a group's pages, they are taken when rows come.
     fn reserve(&mut self, slot: Slot, len: usize) -> bool {
@@ -137,15 +155,17 @@ impl State for Pages {
     }
     fn truncate(&mut self, slot: Slot, len: usize) -> bool {
         let i = slot.0 as usize;
-        if len > self.len(slot) || !self.groups.iter().all(|g| g.holds(i, len)) {
+        if self.reach(slot, len) != len {
             return false;
         }
+        self.recurrent.truncate(i, self.len(slot), len);
         self.groups.iter_mut().for_each(|g| g.truncate(i, len));
         self.len[i] = Some(len);
         true
     }
     fn close(&mut self, slot: Slot) {
         self.groups.iter_mut().for_each(|g| g.truncate(slot.0 as usize, 0));
+        self.recurrent.close(slot.0 as usize);
         self.len[slot.0 as usize] = None;
     }
     fn len(&self, slot: Slot) -> usize {
@@ -167,6 +187,7 @@ impl State for Pages {
                 saved::read_page(page, layer.shape(), (len - i * PAGE).min(PAGE), &mut body);
             }
         }
+        self.recurrent.save(slot.0 as usize, &mut body);
         self.header.around(len, body)
     }
     fn restore(&mut self, bytes: &[u8]) -> Result<Slot, String> {
@@ -184,7 +205,9 @@ impl State for Pages {
                 self.context
             ));
         }
-        let expected: usize = self.cache.layers.iter().map(size).sum();
+        let paged: usize = self.cache.layers.iter().map(size).sum();
+        let rest = body.0.get(paged..).unwrap_or_default();
+        let expected = paged + self.recurrent.saved(rest, len)?;
         if body.0.len() != expected {
             return Err(format!("the saved state has {} bytes, expected {expected}", body.0.len()));
         }
@@ -206,6 +229,7 @@ impl State for Pages {
                 saved::write_page(page, shape, (len - p * PAGE).min(PAGE), &mut body);
             }
         }
+        self.recurrent.restore(i, &mut body);
         (self.len[i], self.prompts[i]) = (Some(len), prompt);
         Ok(slot)
     }

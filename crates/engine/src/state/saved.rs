@@ -120,6 +120,10 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         usize::try_from(u64::from_le_bytes(*bytes)).ok()
     }
+    /// A number of four bytes, which are there.
+    pub fn float(&mut self) -> f32 {
+        f32::from_le_bytes(self.take(4).try_into().unwrap_or_default())
+    }
     fn take(&mut self, n: usize) -> &'a [u8] {
         let (part, rest) = self.0.split_at(n);
         self.0 = rest;

@@ -21,7 +21,11 @@ impl Made {
 #[derive(Debug)]
 pub(super) enum Recipe {
     Whole(String),
+    /// As one vector.
+    Flat(String),
     Part(String, Part),
+    /// Of several, one after the other.
+    Joined(Vec<String>, Part),
     Mapped(String, fn(f32) -> f32),
     /// By expert.
     Stack(BTreeMap<usize, String>),
@@ -65,7 +69,12 @@ impl Recipe {
     pub fn make<'a>(&self, raw: &'a dyn Weights) -> Option<Tensor<'a>> {
         match self {
             Recipe::Whole(from) => raw.get(from),
+            Recipe::Flat(from) => raw.get(from).map(|tensor| {
+                let shape = vec![tensor.shape.iter().product()].into();
+                Tensor { shape, ..tensor }
+            }),
             Recipe::Part(from, part) => part.of(raw.get(from)?),
+            Recipe::Joined(sources, part) => part.of(joined(raw, sources)?),
             Recipe::Mapped(from, map) => mapped(&raw.get(from)?, *map),
             Recipe::Stack(experts) => stacked(raw, experts),
         }
@@ -78,6 +87,7 @@ impl Recipe {
             Recipe::Part(from, part) => part.stretch(raw.get(from)?, i),
             Recipe::Mapped(from, map) => mapped(&raw.part(from, i)?, *map),
             Recipe::Stack(experts) => raw.get(experts.get(&i)?),
+            Recipe::Flat(_) | Recipe::Joined(..) => None,
         }
     }
     /// Its type and shape.
@@ -86,6 +96,14 @@ impl Recipe {
             Recipe::Whole(from) => raw.describe(from),
             Recipe::Part(from, part) => {
                 let (dtype, shape) = raw.describe(from)?;
+                Some((dtype, part.shape(&shape)?))
+            }
+            Recipe::Flat(from) => {
+                let (dtype, shape) = raw.describe(from)?;
+                Some((dtype, vec![shape.iter().product()]))
+            }
+            Recipe::Joined(sources, part) => {
+                let (dtype, shape) = below(raw, sources)?;
                 Some((dtype, part.shape(&shape)?))
             }
             Recipe::Mapped(from, _) => Some((DType::F32, raw.describe(from)?.1)),
@@ -97,7 +115,7 @@ impl Recipe {
 impl Part {
     /// Of a tensor of shape `from`, which must have the rows.
     fn shape(&self, from: &[usize]) -> Option<Vec<usize>> {
-        let mut shape = from.to_vec();
+        let mut shape = without_units(from);
         let last = shape.len().checked_sub(1)?;
         if self.turned {
             shape.swap(last, last.checked_sub(1)?);
@@ -129,6 +147,7 @@ impl Part {
 
     fn of<'a>(&self, tensor: Tensor<'a>) -> Option<Tensor<'a>> {
         let mut shape = self.shape(&tensor.shape)?;
+        let tensor = Tensor { shape: without_units(&tensor.shape).into(), ..tensor };
         let tensor = if self.turned { turned(&tensor)? } else { tensor };
         let axis = tensor.shape.len() - if self.elements { 1 } else { 2 };
         let (outer, all) = (tensor.shape[..axis].iter().product::<usize>(), tensor.shape[axis]);
@@ -195,6 +214,33 @@ fn mapped<'a>(tensor: &Tensor<'_>, map: fn(f32) -> f32) -> Option<Tensor<'a>> {
     Some(Tensor { dtype: DType::F32, shape: tensor.shape.to_vec().into(), bytes: bytes.into() })
 }
 
+/// Matrices below each other.
+fn joined<'a>(raw: &dyn Weights, sources: &[String]) -> Option<Tensor<'a>> {
+    let (dtype, shape) = below(raw, sources)?;
+    let mut bytes = Vec::new();
+    for name in sources {
+        bytes.extend_from_slice(&raw.get(name)?.bytes);
+    }
+    Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
+}
+
+/// Type and shape of matrices below each other; none unless they are of one type and width.
+fn below(raw: &dyn Weights, sources: &[String]) -> Option<(DType, Vec<usize>)> {
+    let mut whole: Option<(DType, Vec<usize>)> = None;
+    for name in sources {
+        let (dtype, shape) = raw.describe(name)?;
+        let shape = without_units(&shape);
+        match &mut whole {
+            None => whole = Some((dtype, shape)),
+            Some((other, all)) if *other == dtype && all.get(1..) == shape.get(1..) => {
+                all[0] += shape[0];
+            }
+            Some(_) => return None,
+        }
+    }
+    whole.filter(|(_, shape)| shape.len() == 2)
+}
+
 fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Option<Tensor<'a>> {
     let (dtype, shape) = alike(raw, experts)?;
     let mut bytes = Vec::new();
@@ -214,6 +260,13 @@ fn alike(raw: &dyn Weights, experts: &BTreeMap<usize, String>) -> Option<(DType,
     };
     let all = experts.iter().enumerate().all(same);
     all.then(|| (first.0, [&[experts.len()][..], &first.1].concat()))
+}
+
+/// A shape without inner axes of one element, where there are more than two axes.
+fn without_units(shape: &[usize]) -> Vec<usize> {
+    let [outer, inner @ .., last] = shape else { return shape.to_vec() };
+    let inner = inner.iter().copied().filter(|n| *n != 1);
+    std::iter::once(*outer).chain(inner).chain([*last]).collect()
 }
 
 /// Whether shapes differ by axes of one element alone, if at all.

@@ -4,72 +4,124 @@ use crate::families::{Cut, Per, Rename};
 use crate::spec::{Layer, ModelSpec, Op};
 use std::collections::{BTreeMap, HashMap};
 
+/// The shapes of what a model needs, by canonical name.
+pub(super) type Shapes = HashMap<String, Vec<usize>>;
+
 /// What a tensor becomes: nothing if ignored, none if no table knows it. The first rule that fits and
-/// makes what is needed, or else the first that fits. `needs` are shapes by canonical name.
+/// makes what is needed, or else the first that fits.
 pub(super) fn rename(
     tables: &[&[Rename]],
     name: &str,
     spec: &ModelSpec,
-    needs: &HashMap<String, Vec<usize>>,
+    shapes: &Shapes,
 ) -> Option<Vec<Made>> {
-    let suffix = [".weight", ".bias"].into_iter().find(|s| name.ends_with(s)).unwrap_or("");
-    let stem = &name[..name.len() - suffix.len()];
-    let from = || name.to_owned();
-    let mut fitting = tables.iter().copied().flatten().filter_map(|rule| {
-        let (Rename::To(pattern, _)
-        | Rename::Split(pattern, _)
-        | Rename::Cut(pattern, ..)
-        | Rename::Stack(pattern, _)
-        | Rename::PlusOne(pattern, _)
-        | Rename::NegExp(pattern, _)
-        | Rename::Map(pattern, ..)
-        | Rename::Ignore(pattern)) = rule;
-        let inner = OUTER.iter().find_map(|outer| pattern.strip_prefix(outer));
-        let patterns = [Some(*pattern), inner].into_iter().flatten();
-        let at = patterns.filter_map(|p| capture(p, stem, spec.layers.len())).next()?;
-        let to = |target: &str| target.replace("{}", &at.layer) + suffix;
-        let one = |target: &str, recipe| vec![Made::of(to(target), recipe)];
-        let cut = |cut, targets: &[&str]| {
-            let targets = targets.iter().map(|t| to(t)).collect();
-            parts(
-                targets,
-                name,
-                cut,
-                at.layer.parse().ok().and_then(|i: usize| spec.layers.get(i)),
-                needs,
-            )
-        };
-        Some(match rule {
-            Rename::Ignore(_) => Vec::new(),
-            Rename::To(_, to) => one(to, Recipe::Whole(from())),
-            Rename::PlusOne(_, to) if suffix == ".bias" => one(to, Recipe::Whole(from())),
-            Rename::PlusOne(_, to) => one(to, Recipe::Mapped(from(), |x| x + 1.0)),
-            Rename::NegExp(_, to) => one(to, Recipe::Mapped(from(), |x| -libm::expf(x))),
-            Rename::Map(_, map, to) => one(to, Recipe::Mapped(from(), *map)),
-            Rename::Stack(_, to) => {
-                let expert = at.expert.parse().ok()?;
-                one(to, Recipe::Stack(BTreeMap::from([(expert, from())])))
-            }
-            Rename::Split(_, targets) => cut(Cut::Rows, targets),
-            Rename::Cut(_, how, targets) => cut(*how, targets),
-        })
-    });
+    let rules = tables.iter().copied().flatten();
+    let mut fitting = rules.filter_map(|rule| apply(rule, name, spec, shapes));
     let first = fitting.next()?;
     let needed = |made: &Vec<Made>| {
-        !made.is_empty() && made.iter().all(|made| needs.contains_key(&made.name))
+        !made.is_empty() && made.iter().all(|made| shapes.contains_key(&made.name))
     };
     let ignored = first.is_empty();
     Some(if ignored || needed(&first) { first } else { fitting.find(needed).unwrap_or(first) })
 }
 
 /// What names begin with, and do not in a checkpoint of a model without its head.
-const OUTER: [&str; 2] = ["model.", "transformer."];
+const OUTER: [&str; 3] = ["model.", "transformer.", "backbone."];
+
+/// What a rule makes of a tensor, if it fits.
+fn apply(rule: &Rename, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Option<Vec<Made>> {
+    let suffix = [".weight", ".bias"].into_iter().find(|s| name.ends_with(s)).unwrap_or("");
+    let stem = &name[..name.len() - suffix.len()];
+    let from = || name.to_owned();
+    if let Rename::Join(patterns, targets) = rule {
+        return join(patterns, targets, stem, suffix, spec, shapes);
+    }
+    let (Rename::To(pattern, _)
+    | Rename::Split(pattern, _)
+    | Rename::Cut(pattern, ..)
+    | Rename::Stack(pattern, _)
+    | Rename::Flat(pattern, _)
+    | Rename::PlusOne(pattern, _)
+    | Rename::NegExp(pattern, _)
+    | Rename::Map(pattern, ..)
+    | Rename::Ignore(pattern)) = rule
+    else {
+        return None;
+    };
+    let at = captured(pattern, stem, spec.layers.len())?;
+    let to = |target: &str| target.replace("{}", &at.layer) + suffix;
+    let one = |target: &str, recipe| vec![Made::of(to(target), recipe)];
+    let cut = |cut, targets: &[&str]| {
+        let targets = targets.iter().map(|t| to(t)).collect();
+        parts(
+            targets,
+            name,
+            cut,
+            at.layer.parse().ok().and_then(|i: usize| spec.layers.get(i)),
+            shapes,
+        )
+    };
+    Some(match rule {
+        Rename::Ignore(_) | Rename::Join(..) => Vec::new(),
+        Rename::To(_, to) => one(to, Recipe::Whole(from())),
+        Rename::Flat(_, to) => one(to, Recipe::Flat(from())),
+        Rename::PlusOne(_, to) if suffix == ".bias" => one(to, Recipe::Whole(from())),
+        Rename::PlusOne(_, to) => one(to, Recipe::Mapped(from(), |x| x + 1.0)),
+        Rename::NegExp(_, to) => one(to, Recipe::Mapped(from(), |x| -libm::expf(x))),
+        Rename::Map(_, map, to) => one(to, Recipe::Mapped(from(), *map)),
+        Rename::Stack(_, to) => {
+            let expert = at.expert.parse().ok()?;
+            one(to, Recipe::Stack(BTreeMap::from([(expert, from())])))
+        }
+        Rename::Split(_, targets) => cut(Cut::Rows, targets),
+        Rename::Cut(_, how, targets) => cut(*how, targets),
+    })
+}
+
+/// The targets' rows within those of all sources, which the first of these stands for.
+fn join(
+    patterns: &[&str],
+    targets: &[&str],
+    stem: &str,
+    suffix: &str,
+    spec: &ModelSpec,
+    shapes: &Shapes,
+) -> Option<Vec<Made>> {
+    let layers = spec.layers.len();
+    let (i, at) = patterns
+        .iter()
+        .enumerate()
+        .find_map(|(i, pattern)| Some((i, captured(pattern, stem, layers)?)))?;
+    if i > 0 {
+        return Some(Vec::new());
+    }
+    let full = |name: &&str| name.replace("{}", &at.layer) + suffix;
+    let whole = OUTER.iter().any(|outer| stem.starts_with(outer));
+    let sources = patterns.iter().map(|pattern| {
+        let bare = OUTER.iter().find_map(|outer| pattern.strip_prefix(outer));
+        full(&bare.filter(|_| !whole).unwrap_or(pattern))
+    });
+    let sources: Vec<String> = sources.collect();
+    let made = parts(targets.iter().map(full).collect(), "", Cut::Rows, None, shapes);
+    let joined = made.into_iter().map(|made| match made.recipe {
+        Recipe::Part(_, part) => Made::of(made.name, Recipe::Joined(sources.clone(), part)),
+        other => Made::of(made.name, other),
+    });
+    Some(joined.collect())
+}
 
 /// What a pattern's holes stand for: digits.
 #[derive(Default)]
 struct Captured {
     layer: String,
     expert: String,
+}
+
+/// As [`capture`], with or without what names begin with.
+fn captured(pattern: &str, name: &str, layers: usize) -> Option<Captured> {
+    let inner = OUTER.iter().find_map(|outer| pattern.strip_prefix(outer));
+    let mut patterns = [Some(pattern), inner].into_iter().flatten();
+    patterns.find_map(|pattern| capture(pattern, name, layers))
 }
 
 /// `{}` is a layer, `{past}` one after the last, `{e}` an expert, a final `*` anything.
@@ -98,9 +150,9 @@ fn parts(
     name: &str,
     cut: Cut,
     layer: Option<&Layer>,
-    needs: &HashMap<String, Vec<usize>>,
+    shapes: &Shapes,
 ) -> Vec<Made> {
-    let shape = |target: &String| needs.get(target).map(|shape| &shape[..]);
+    let shape = |target: &String| shapes.get(target).map(|shape| &shape[..]);
     let elements = |target: &String| {
         target.ends_with(".bias") || shape(target).is_some_and(|shape| shape.len() == 1)
     };
@@ -208,6 +260,10 @@ mod tests {
         Rename::To("a.{}.q", "blk.{}.b"),
         Rename::NegExp("a.{}.A_log", "blk.{}.ssm_a"),
         Rename::Map("a.{}.half", |x| x / 2.0, "blk.{}.half"),
+        Rename::Join(&["a.{}.j0", "a.{}.j1"], &["blk.{}.j", "blk.{}.l"]),
+        Rename::To("a.{}.one", "blk.{}.not_needed"),
+        Rename::To("a.{}.one", "blk.{}.both"),
+        Rename::Flat("a.{}.flat", "blk.{}.flat"),
         Rename::Ignore("a.{}.inv_freq"),
         Rename::Ignore("a.{past}.*"),
     ];
@@ -238,6 +294,9 @@ mod tests {
             need("blk.7.up.weight", &[2, 2, 1]),
             need("blk.7.k_b.weight", &[2, 2, 1]),
             need("blk.7.v_b.weight", &[2, 2, 2]),
+            need("blk.7.j.weight", &[3, 1]),
+            need("blk.7.l.weight", &[2, 1]),
+            need("blk.7.both.weight", &[2, 1]),
         ]);
         let mut recipes: HashMap<String, Recipe> = HashMap::new();
         for from in raw.names() {
@@ -277,6 +336,7 @@ mod tests {
         check(one("a.0.A_log", &[1], &[0.0]), "blk.0.ssm_a", &[1], &[-1.0]);
         check(one("a.0.half", &[1], &[3.0]), "blk.0.half", &[1], &[1.5]);
         let fused = || one("a.7.qk.weight", &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        check(one("a.0.flat", &[2, 1], &[3.0, 4.0]), "blk.0.flat", &[2], &[3.0, 4.0]);
         check(fused(), "blk.7.b.weight", &[1, 2], &[1.0, 2.0]);
         check(fused(), "blk.7.c.weight", &[2, 2], &[3.0, 4.0, 5.0, 6.0]);
         let short = one("a.7.qk.weight", &[2, 2], &[1.0; 4]);
@@ -321,6 +381,20 @@ mod tests {
         let both = || one("a.7.x.both.weight", &[2, 3, 1], 6);
         check(both(), "blk.7.gate.weight", &[2, 1, 1], &[0.0, 3.0]);
         check(both(), "blk.7.up.weight", &[2, 2, 1], &[1.0, 2.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn rules_for_what_is_needed() {
+        let t = |name, shape: &[usize], values: &[f32]| (name, shape.to_vec(), values.to_vec());
+        let pieces = || {
+            let first = t("a.7.j0.weight", &[1, 1], &[0.0]);
+            Raw(vec![t("a.7.j1.weight", &[4, 1, 1], &[1.0, 2.0, 3.0, 4.0]), first])
+        };
+        check(pieces(), "blk.7.j.weight", &[3, 1], &[0.0, 1.0, 2.0]);
+        check(pieces(), "blk.7.l.weight", &[2, 1], &[3.0, 4.0]);
+        let one = |name| Raw(vec![t(name, &[2, 1], &[0.0, 1.0])]);
+        check(one("a.7.one.weight"), "blk.7.both.weight", &[2, 1], &[0.0, 1.0]);
+        check(one("a.6.one.weight"), "blk.6.not_needed.weight", &[2, 1], &[0.0, 1.0]);
     }
 
     #[test]

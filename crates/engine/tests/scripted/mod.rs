@@ -118,6 +118,9 @@ impl State for Slots {
         }
         fits
     }
+    fn reach(&self, _: Slot, len: usize) -> usize {
+        len
+    }
     fn truncate(&mut self, slot: Slot, len: usize) -> bool {
         let (tokens, reserved) = self.slots[slot.0 as usize].as_mut().expect("an open slot");
         tokens.truncate(len);

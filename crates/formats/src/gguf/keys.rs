@@ -46,6 +46,15 @@ const KEYS: &[(&str, &str)] = &[
     ("expert_group_used_count", "topk_group"),
     ("interleave_moe_layer_step", "interleave_moe_layer_step"),
     ("nextn_predict_layers", "num_nextn_predict_layers"),
+    ("full_attention_interval", "full_attention_interval"),
+    ("rope.scaling.finetuned", "rope_finetuned"),
+    ("ssm.conv_kernel", "ssm_conv_kernel"),
+    ("ssm.inner_size", "ssm_inner_size"),
+    ("ssm.state_size", "ssm_state_size"),
+    ("ssm.time_step_rank", "ssm_time_step_rank"),
+    ("ssm.group_count", "ssm_group_count"),
+    ("ssm.dt_b_c_rms", "ssm_dt_b_c_rms"),
+    ("shortconv.l_cache", "conv_L_cache"),
 ];
 
 /// Keys that stand by themselves, and what config.json or our reader of it calls them.
@@ -216,7 +225,7 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     }
     config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());
     vocabulary(gguf, &mut config)?;
-    shared(gguf, &mut config);
+    experts(gguf, &mut config);
     if let Some(scaling) = scaling(gguf, name)? {
         config.insert("rope_scaling".to_owned(), scaling);
     }
@@ -284,13 +293,19 @@ fn vocabulary(gguf: &Gguf, config: &mut Map<String, Json>) -> Result<(), Error> 
     Ok(())
 }
 
-/// The width of experts that every row visits: converters disagree on what to say of it.
-fn shared(gguf: &Gguf, config: &mut Map<String, Json>) {
+/// What converters disagree on saying: how wide the experts are that every row visits, and which
+/// layers have others.
+fn experts(gguf: &Gguf, config: &mut Map<String, Json>) {
     let layers = config.get("num_hidden_layers").and_then(Json::as_u64).unwrap_or(0);
-    let last = (0..layers.min(MOST_LAYERS)).rev();
-    let width = last.filter_map(|i| gguf.get(&format!("blk.{i}.ffn_up_shexp.weight"))).next();
-    if let Some(width) = width {
+    let layers = 0..layers.min(MOST_LAYERS);
+    let find = |i: u64, part| gguf.get(&format!("blk.{i}.{part}.weight"));
+    if let Some(width) = layers.clone().rev().find_map(|i| find(i, "ffn_up_shexp")) {
         config.insert("shared_expert_intermediate_size".to_owned(), width.rows().into());
+    }
+    let kind = |i| if find(i, "ffn_gate_inp").is_some() { "sparse" } else { "dense" };
+    let kinds: Vec<&str> = layers.map(kind).collect();
+    if kinds.contains(&"sparse") {
+        config.insert("mlp_layer_types".to_owned(), kinds.into());
     }
 }
 

@@ -7,6 +7,7 @@ mod attention;
 mod elements;
 mod experts;
 mod matmul;
+mod recurrent;
 mod team;
 
 use rinfer_kernels::layout::{Layout, Packed};

@@ -1,6 +1,8 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
+pub mod delta;
 pub mod experts;
 pub mod latent;
+pub mod mixers;
 pub mod names;
 
 use crate::config::{Config, ConfigError};

@@ -1,6 +1,7 @@
 //! Every tensor that a spec needs, in the order of a forward pass.
 mod attention;
 mod mlp;
+mod recurrent;
 
 use super::{branch_norms, layer, part_norms, unused};
 use crate::backend::LoadError;
@@ -70,8 +71,12 @@ pub(super) struct List(Vec<Need>);
 
 impl List {
     fn add(&mut self, name: String, shape: Vec<usize>) {
-        let packed = shape.len() > 1;
+        let packed = shape.len() > 1 && name.ends_with(".weight");
         self.0.push(Need { name, shape, packed });
+    }
+    /// Numbers that no product reads, of any shape.
+    fn numbers(&mut self, name: String, shape: &[usize]) {
+        self.0.push(Need { name, shape: shape.to_vec(), packed: false });
     }
     fn matrix(&mut self, name: &str, rows: usize, cols: usize, bias: bool) {
         self.add(format!("{name}.weight"), vec![rows, cols]);
@@ -114,12 +119,12 @@ impl List {
             Op::Mla(m) => self.mla(i, m, d),
             Op::Mlp(m) => self.mlp(i, "", m, d),
             Op::Moe(m) => self.moe(i, m, d),
-            Op::DeltaNet(_)
-            | Op::Lightning(_)
-            | Op::Mamba1(_)
-            | Op::Mamba2(_)
-            | Op::RgLru(_)
-            | Op::ShortConv(_) => {}
+            Op::DeltaNet(n) => self.delta_net(i, n, d),
+            Op::Lightning(l) => self.lightning(i, l, d),
+            Op::Mamba1(m) => self.mamba1(i, m, d),
+            Op::Mamba2(m) => self.mamba2(i, m, d),
+            Op::RgLru(r) => self.rg_lru(i, r, d),
+            Op::ShortConv(s) => self.short_conv(i, s, d),
         }
     }
 }

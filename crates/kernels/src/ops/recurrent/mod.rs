@@ -66,7 +66,7 @@ pub struct Cells<'a> {
     at: usize,
 }
 
-impl Cells<'_> {
+impl<'a> Cells<'a> {
     /// Where floats `from..from + len` of a cell's part are.
     ///
     /// # Panics
@@ -81,7 +81,7 @@ impl Cells<'_> {
     ///
     /// # Panics
     /// Outside the cells.
-    pub(crate) unsafe fn part(&self, cell: usize, from: usize, len: usize) -> &mut [f32] {
+    pub(crate) unsafe fn part(&self, cell: usize, from: usize, len: usize) -> &'a mut [f32] {
         // SAFETY: passed on.
         unsafe { self.all.part(cell, self.at + from, len) }
     }
