@@ -31,9 +31,11 @@ fn respelt(hub: &Value) -> Value {
     if let Some(dtype) = map.remove("torch_dtype") {
         map.insert("dtype".into(), dtype);
     }
-    // What it calls a head of latent attention is the part that rotates.
-    if let Some(dim) = map.get("qk_rope_head_dim").cloned() {
-        map.insert("head_dim".into(), dim);
+    // What it calls a head of latent attention is the part that rotates; a linear one has its own.
+    if let Some(dim) = map.get("qk_rope_head_dim").cloned()
+        && let Some(linear) = map.insert("head_dim".into(), dim)
+    {
+        map.insert("linear_head_dim".into(), linear);
     }
     let scaling = map.remove("rope_scaling").filter(|s| !s.is_null());
     let mut rope = scaling.unwrap_or(json!({"rope_type": "default"}));

@@ -5,6 +5,7 @@ use crate::spec::ModelSpec;
 
 mod afmoe;
 mod bailing;
+mod bailing_hybrid;
 mod bamba;
 mod bloom;
 mod cohere;
@@ -16,8 +17,8 @@ mod exaone;
 mod falcon;
 mod falcon_h1;
 mod gemma;
-mod glm4_moe;
 mod glm;
+mod glm4_moe;
 mod gpt;
 mod gpt_oss;
 mod granite;
@@ -25,9 +26,10 @@ mod granite_hybrid;
 mod granite_moe;
 mod hunyuan;
 mod jamba;
+mod kimi_linear;
 mod lfm2;
-mod llama4;
 mod llama;
+mod llama4;
 mod llama_like;
 mod mamba;
 mod minicpm3;
@@ -135,6 +137,8 @@ pub static FAMILIES: &[&Family] = &[
     &jamba::JAMBA,
     &falcon_h1::FALCON_H1,
     &minimax::MINIMAX,
+    &kimi_linear::KIMI_LINEAR,
+    &bailing_hybrid::BAILING_HYBRID,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.

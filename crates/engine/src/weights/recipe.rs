@@ -229,7 +229,7 @@ fn below(raw: &dyn Weights, sources: &[String]) -> Option<(DType, Vec<usize>)> {
     let mut whole: Option<(DType, Vec<usize>)> = None;
     for name in sources {
         let (dtype, shape) = raw.describe(name)?;
-        let shape = without_units(&shape);
+        let shape = Some(without_units(&shape)).filter(|shape| shape.len() == 2)?;
         match &mut whole {
             None => whole = Some((dtype, shape)),
             Some((other, all)) if *other == dtype && all.get(1..) == shape.get(1..) => {
@@ -238,7 +238,7 @@ fn below(raw: &dyn Weights, sources: &[String]) -> Option<(DType, Vec<usize>)> {
             Some(_) => return None,
         }
     }
-    whole.filter(|(_, shape)| shape.len() == 2)
+    whole
 }
 
 fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Option<Tensor<'a>> {

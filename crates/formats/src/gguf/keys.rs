@@ -2,60 +2,11 @@
 //!
 //! What a GGUF leaves to its readers (activations, Gemma's patterns and scales) is data here, by
 //! architecture, as llama.cpp has it.
+use super::names::KEYS;
 use super::{Gguf, Value, latent};
 use crate::error::Error;
 use crate::tensor::Weights;
 use serde_json::{Map, Value as Json, json};
-
-/// GGUF keys, behind the architecture's name and a dot, and what config.json calls them.
-const KEYS: &[(&str, &str)] = &[
-    ("embedding_length", "hidden_size"),
-    ("block_count", "num_hidden_layers"),
-    ("context_length", "max_position_embeddings"),
-    ("feed_forward_length", "intermediate_size"),
-    ("attention.head_count", "num_attention_heads"),
-    ("attention.head_count_kv", "num_key_value_heads"),
-    ("attention.key_length", "head_dim"),
-    ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
-    ("attention.layer_norm_epsilon", "layer_norm_eps"),
-    ("attention.sliding_window", "sliding_window"),
-    ("attention.sliding_window_pattern", "sliding_window_pattern"),
-    ("rope.freq_base", "rope_theta"),
-    ("rope.freq_base_swa", "rope_local_base_freq"),
-    ("rope.scaling.attn_factor", "rope_attention_factor"),
-    ("rope.scaling.original_context_length", "original_max_position_embeddings"),
-    ("attn_logit_softcapping", "attn_logit_softcapping"),
-    ("final_logit_softcapping", "final_logit_softcapping"),
-    ("logit_scale", "logit_scale"),
-    ("logit_scale", "logits_scaling"),
-    ("attention.scale", "attention_multiplier"),
-    ("embedding_scale", "embedding_multiplier"),
-    ("residual_scale", "residual_multiplier"),
-    ("use_parallel_residual", "use_parallel_residual"),
-    ("vocab_size", "vocab_size"),
-    ("attention.q_lora_rank", "q_lora_rank"),
-    ("attention.kv_lora_rank", "kv_lora_rank"),
-    ("expert_count", "num_local_experts"),
-    ("expert_used_count", "num_experts_per_tok"),
-    ("expert_feed_forward_length", "moe_intermediate_size"),
-    ("expert_shared_count", "n_shared_experts"),
-    ("leading_dense_block_count", "first_k_dense_replace"),
-    ("expert_weights_scale", "routed_scaling_factor"),
-    ("expert_weights_norm", "norm_topk_prob"),
-    ("expert_group_count", "n_group"),
-    ("expert_group_used_count", "topk_group"),
-    ("interleave_moe_layer_step", "interleave_moe_layer_step"),
-    ("nextn_predict_layers", "num_nextn_predict_layers"),
-    ("full_attention_interval", "full_attention_interval"),
-    ("rope.scaling.finetuned", "rope_finetuned"),
-    ("ssm.conv_kernel", "ssm_conv_kernel"),
-    ("ssm.inner_size", "ssm_inner_size"),
-    ("ssm.state_size", "ssm_state_size"),
-    ("ssm.time_step_rank", "ssm_time_step_rank"),
-    ("ssm.group_count", "ssm_group_count"),
-    ("ssm.dt_b_c_rms", "ssm_dt_b_c_rms"),
-    ("shortconv.l_cache", "conv_L_cache"),
-];
 
 /// Keys that stand by themselves, and what config.json or our reader of it calls them.
 const GLOBAL: &[(&str, &str)] = &[

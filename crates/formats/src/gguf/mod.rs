@@ -7,6 +7,7 @@ mod index;
 mod keys;
 mod latent;
 mod metadata;
+mod names;
 mod value;
 
 pub use metadata::Metadata;
