@@ -154,6 +154,17 @@ impl Config {
             _ => self.size_or(key, default),
         }
     }
+    /// As [`Config::size`], one for all layers or one for each.
+    pub fn by_layer(&self, key: &str, layers: usize) -> Result<Vec<usize>> {
+        if !self.get(key).is_some_and(Value::is_array) {
+            return Ok(vec![self.size(key)?; layers]);
+        }
+        let all = self.sizes(key)?;
+        if all.len() != layers || all.contains(&0) {
+            return Err(self.refuse(key, &format!("{layers} whole numbers above zero, or one")));
+        }
+        Ok(all)
+    }
     /// A finite number that is also finite as f32.
     pub fn float(&self, key: &str) -> Result<f32> {
         let value = self.get(key).and_then(Value::as_f64).map(|v| v as f32);
@@ -378,6 +389,7 @@ mod tests {
                 let results = [
                     c.size("k").err(),
                     c.same_size("k").err(),
+                    c.by_layer("k", 2).err(),
                     c.size_or("k", 1).err(),
                     c.count_or("k", 1).err(),
                     c.optional_size("k").err(),

@@ -72,6 +72,11 @@ pub enum Scaling {
         /// Context before the extension.
         original: usize,
     },
+    /// The first pairs of all rotate as they do without a scaling, the others not at all.
+    Proportional {
+        /// How many of all, rounded down.
+        share: f32,
+    },
     /// Frequencies divided by these, one a pair (GGUF's `rope_freqs`).
     Factors(Vec<f32>),
 }
@@ -96,6 +101,10 @@ impl Rope {
         match &self.scaling {
             Scaling::None => plain.collect(),
             Scaling::Linear { factor } => plain.map(|f| f / factor).collect(),
+            Scaling::Proportional { share } => {
+                let rotated = (self.dim as f32 * share / 2.0) as usize;
+                plain.enumerate().map(|(i, f)| if i < rotated { f } else { 0.0 }).collect()
+            }
             Scaling::Factors(by) | Scaling::LongRope { short: Stretch { factors: by, .. }, .. } => {
                 plain.zip(by).map(|(f, by)| f / by).collect()
             }
@@ -180,6 +189,7 @@ mod tests {
     fn scaled_frequencies() {
         check(Scaling::None, [1.0, 0.1, 0.01, 0.001], 1.0);
         check(Scaling::Linear { factor: 4.0 }, [0.25, 0.025, 0.0025, 0.00025], 1.0);
+        check(Scaling::Proportional { share: 0.5 }, [1.0, 0.1, 0.0, 0.0], 1.0);
         check(Scaling::Factors(vec![1.0, 2.0, 4.0, 8.0]), [1.0, 0.05, 0.0025, 0.000_125], 1.0);
         // original / wavelength of the second pair is 128 · 0.1 / 2π = 2.0372, so it keeps
         // (2.0372 - 1) / 3 of its frequency.

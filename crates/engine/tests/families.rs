@@ -37,6 +37,9 @@ fn respelt(hub: &Value) -> Value {
     {
         map.insert("linear_head_dim".into(), linear);
     }
+    if map.contains_key("rope_parameters") {
+        return json;
+    }
     let scaling = map.remove("rope_scaling").filter(|s| !s.is_null());
     let mut rope = scaling.unwrap_or(json!({"rope_type": "default"}));
     for (from, to) in [
@@ -181,6 +184,18 @@ fn wrong_configs() {
     check("qwen2", "use_sliding_window", json!("no"), "'use_sliding_window'");
     check("ministral", "layer_types", json!(["full_attention"]), "'layer_types'");
     check("ministral", "sliding_window", Value::Null, "'sliding_window'");
+    for list in [json!([96, 96]), json!([96, 96, 96, 96, 96, 0]), json!([-1.5])] {
+        check("gemma3n_text", "intermediate_size", list, "'intermediate_size'");
+    }
+    let sparsity = "activation_sparsity_pattern";
+    for shares in [json!(1.0), json!([0.5]), json!([0, 0, 0, 0, 0, "x"])] {
+        check("gemma3n_text", sparsity, shares, "'activation_sparsity_pattern'");
+    }
+    check("gemma3n_text", "altup_num_inputs", json!(1), "'altup_num_inputs'");
+    check("gemma3n_text", "altup_active_idx", json!(1), "'altup_num_inputs'");
+    check("gemma3n_text", "num_kv_shared_layers", json!(5), "'num_kv_shared_layers'");
+    check("gemma4_e2b", "num_kv_shared_layers", json!(9), "'num_kv_shared_layers'");
+    check("gemma4_e2b", "use_bidirectional_attention", json!("all"), "'use_bidirectional");
 }
 
 /// Changes the tensors of a good checkpoint and expects an error that names one.
@@ -284,6 +299,35 @@ fn head_is_tied_if_absent() {
     let spec = open(&g.config, &weights).unwrap().spec;
     assert!(tied(&spec));
     assert!(needs(&spec).iter().all(|n| n.name != "output.weight"));
+}
+
+/// What differs from layer to layer.
+#[test]
+fn layers() {
+    let spec = |name: &str| {
+        let g = golden(name);
+        open(&g.config, &Memory(g.weights)).unwrap().spec
+    };
+    let attention = |s: &ModelSpec| s.attentions().cloned().collect::<Vec<Attention>>();
+    let sources = |name| attention(&spec(name)).iter().map(|a| a.kv_from).collect::<Vec<_>>();
+    let from = vec![None, None, None, Some(1), Some(1), Some(2)];
+    assert_eq!((sources("gemma3n_text"), sources("gemma4_e2b")), (from.clone(), from));
+    let sparse = spec("gemma3n_text");
+    let of = |op: &Op| if let Op::Mlp(m) = op { m.sparsity } else { None };
+    // The normal distribution's quantiles of what 0.95 and 0.9 are in f32.
+    assert_eq!(sparse.ops().filter_map(of).collect::<Vec<_>>(), [1.644_853_5, 1.281_551_5]);
+    let wide = attention(&spec("gemma4_31b"));
+    let shapes: Vec<_> = wide.iter().map(|a| (a.head_dim, a.kv_heads, a.v_from_k)).collect();
+    let (local, full) = ((16, 2, false), (32, 1, true));
+    assert_eq!(shapes, [local, local, full, local, local, full]);
+    // As transformers 5 saves what differs by layer.
+    let mut saved = golden("gemma4_31b");
+    for key in ["global_head_dim", "num_global_key_value_heads"] {
+        saved.config.as_object_mut().unwrap().remove(key);
+    }
+    let own = json!({"head_dim": 32, "num_key_value_heads": 1});
+    saved.config["per_layer_config"] = json!({"2": own, "5": own});
+    assert_eq!(open(&saved.config, &Memory(saved.weights)).unwrap().spec, spec("gemma4_31b"));
 }
 
 /// What a family's quirks become.

@@ -146,6 +146,28 @@ fn gemma_leaves_much_unsaid() {
                "sliding_window_pattern": 6, "rope_local_base_freq": 10_000.0,
                "rope_scaling": {"rope_type": "linear", "factor": 8.0}}),
     );
+    let list =
+        |element: u32, parts: &[[u8; 4]]| array(element, parts.len() as u64, &parts.concat());
+    let thresholds = [1.5, f32::NEG_INFINITY].map(f32::to_le_bytes);
+    let several = headed("gemma3n", 2, 64, 4, 24)
+        .key("gemma3n.activation_sparsity_scale", 9, &list(6, &thresholds))
+        .key("gemma3n.attention.sliding_window_pattern", 9, &array(7, 2, &[1, 0]))
+        .u32("gemma3n.attention.shared_kv_layers", 1)
+        .u32("gemma3n.embedding_length_per_layer_input", 16)
+        .tensor("blk.0.laurel_l.weight", &[64, 8], 0, &[0; 2048])
+        .tensor("blk.0.attn_k.weight", &[64, 1], 0, &[0; 256]);
+    check(
+        several,
+        json!({"model_type": "gemma3n_text", "activation_sparsity_scale": [1.5, null],
+               "layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 1,
+               "sliding_window_pattern": null, "hidden_size_per_layer_input": 16,
+               "laurel_rank": 8, "attention_k_eq_v": true, "final_logit_softcapping": 30.0}),
+    );
+    check(
+        headed("gemma4", 2, 64, 4, 32).u32("gemma4.attention.key_length_swa", 16),
+        json!({"model_type": "gemma4_text", "head_dim": 32, "head_dim_swa": 16,
+               "attention_k_eq_v": false}),
+    );
     check(
         headed("gemma", 18, 2048, 8, 256),
         json!({"query_pre_attn_scalar": null, "head_dim": 256}),

@@ -81,7 +81,7 @@ fn norms() {
         let mut random = Random(cols as u64);
         let x = random.mat(11, cols);
         let (weight, bias) = (random.vec(cols), random.vec(cols));
-        for kind in [NormKind::Rms, NormKind::Layer] {
+        for kind in [NormKind::Rms, NormKind::Layer, NormKind::None] {
             for (weight, bias) in
                 [(None, None), (Some(&weight), None), (Some(&weight), Some(&bias))]
             {
@@ -109,11 +109,15 @@ fn norms() {
                     |i, j| {
                         let row = x.row(i).iter().map(|&x| f64::from(x));
                         let mean = match kind {
-                            NormKind::Rms => 0.0,
+                            NormKind::Rms | NormKind::None => 0.0,
                             NormKind::Layer => row.clone().sum::<f64>() / cols as f64,
                         };
                         let square = row.map(|x| (x - mean).powi(2)).sum::<f64>() / cols as f64;
-                        let y = (f64::from(x.row(i)[j]) - mean) / (square + 1e-5).sqrt();
+                        let divisor = match kind {
+                            NormKind::None => 1.0,
+                            _ => (square + 1e-5).sqrt(),
+                        };
+                        let y = (f64::from(x.row(i)[j]) - mean) / divisor;
                         let (w, b) = (weight.map_or(1.0, |w| w[j]), bias.map_or(0.0, |b| b[j]));
                         y * f64::from(w) + f64::from(b)
                     },
@@ -422,6 +426,91 @@ fn gated_heads() {
         let y = check(11, |ctx, rows| bits(run(ctx, rows, false).f32_mut()));
         let gate = |i: usize, j| 1.0 / (1.0 + (-f64::from(gates.row(i)[j])).exp());
         near(&y, |i, j| gate(i, j / head_dim) * f64::from(x.row(i)[j]), 1e-6);
+    }
+}
+
+#[test]
+fn sparse_gates() {
+    for cols in COLS {
+        let x = Random(cols as u64).mat(11, cols);
+        let y = check(11, |ctx, rows| {
+            let mut x = copy(&x, rows);
+            sparsify(ctx, 0.5, &mut x);
+            bits(&x)
+        });
+        let of = |i| {
+            let row = x.row(i).iter().map(|&x| f64::from(x));
+            let mean = row.clone().sum::<f64>() / cols as f64;
+            mean + 0.5 * (row.map(|x| (x - mean).powi(2)).sum::<f64>() / cols as f64).sqrt()
+        };
+        near(&y, |i, j| (f64::from(x.row(i)[j]) - of(i)).max(0.0), 1e-6);
+    }
+}
+
+/// Three streams, from the first one and back to it.
+#[test]
+fn streams() {
+    let at = |m: &Mat, i: usize, j: usize| f64::from(m.row(i)[j]);
+    let size = |m: &Mat, i: usize| {
+        let squares = m.row(i).iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        (squares / m.cols() as f64).sqrt()
+    };
+    for d in COLS {
+        let mut random = Random(d as u64);
+        let [x, a, b, y] = std::array::from_fn(|_| random.mat(11, d));
+        let (all, p, c) = (random.mat(11, 3 * d), random.mat(11, 9), random.mat(11, 3));
+        let both = |rows: &std::ops::Range<usize>| [copy(&a, rows.clone()), copy(&b, rows.clone())];
+        let expanded = check(11, |ctx, rows| {
+            let mut out = Mat::new(11, 3 * d);
+            expand(ctx, &copy(&x, rows.clone()), &both(&rows), &mut out);
+            bits(&out)
+        });
+        let scaled = |m: &Mat, i, j| at(m, i, j) * size(&x, i) / size(m, i);
+        let want = |i, j| match j / d {
+            0 => at(&x, i, j),
+            k => scaled([&a, &b][k - 1], i, j % d),
+        };
+        near(&expanded, want, 1e-5);
+        let averaged = check(11, |ctx, rows| {
+            let mut x = copy(&x, rows.clone());
+            average(ctx, &both(&rows), &mut x);
+            bits(&x)
+        });
+        near(&averaged, |i, j| (want(i, j) + want(i, d + j) + want(i, 2 * d + j)) / 3.0, 1e-5);
+        let predicted = |part: usize| {
+            check(11, |ctx, rows| {
+                let (mut new, mut first) = (Mat::new(11, 3 * d), Mat::new(11, d));
+                let (x, p) = (copy(&all, rows.clone()), copy(&p, rows));
+                predict(ctx, &p, &x, &mut new, &mut first);
+                bits([&new, &first][part])
+            })
+        };
+        let want = |i, j| {
+            let sum = (0..3).map(|k| at(&p, i, j / d * 3 + k) * at(&all, i, k * d + j % d));
+            at(&all, i, j) + sum.sum::<f64>()
+        };
+        near(&predicted(0), want, 1e-5);
+        near(&predicted(1), want, 1e-5);
+        let corrected = |part: usize| {
+            check(11, |ctx, rows| {
+                let (mut x, mut y) = (copy(&all, rows.clone()), copy(&y, rows.clone()));
+                correct(ctx, &copy(&c, rows), &mut x, &mut y);
+                bits([&x, &y][part])
+            })
+        };
+        let want = |i, j| {
+            let news = at(&y, i, j % d) - at(&all, i, j % d);
+            at(&all, i, j) + (1.0 + at(&c, i, j / d)) * news
+        };
+        near(&corrected(0), want, 1e-5);
+        near(&corrected(1), want, 1e-5);
+        let joined = check(11, |ctx, rows| {
+            let (mut x, mut y) = (copy(&all, rows.clone()), copy(&y, rows));
+            residual_of_others(ctx, None, 0.5, &mut y, &mut x);
+            bits(&x)
+        });
+        let of = |i, j| if j < d { 0.0 } else { 0.5 * at(&y, i, j % d) };
+        near(&joined, |i, j| at(&all, i, j) + of(i, j), 1e-6);
     }
 }
 

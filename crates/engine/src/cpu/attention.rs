@@ -17,8 +17,10 @@ use rinfer_kernels::{Act, Mat, kv};
 pub(crate) struct AttentionStep {
     spec: Attention,
     q: Projection,
-    /// Keys and values; none where it reads another's.
-    kv: Option<[Projection; 2]>,
+    /// None where it reads another's.
+    k: Option<Projection>,
+    /// None there, and where keys are the values, too.
+    v: Option<Projection>,
     o: Projection,
     gate: Option<Projection>,
     q_norm: Option<NormWeights>,
@@ -43,11 +45,8 @@ impl AttentionStep {
         let writes = a.kv_from.is_none();
         Ok(AttentionStep {
             q: project("attn_q", a.qkv_bias)?,
-            kv: if writes {
-                Some([project("attn_k", a.qkv_bias)?, project("attn_v", a.qkv_bias)?])
-            } else {
-                None
-            },
+            k: writes.then(|| project("attn_k", a.qkv_bias)).transpose()?,
+            v: (writes && !a.v_from_k).then(|| project("attn_v", a.qkv_bias)).transpose()?,
             o: project("attn_output", a.out_bias)?,
             gate: a.out_gate.map(|_| project("attn_gate", false)).transpose()?,
             q_norm: norm("attn_q_norm")?,
@@ -71,16 +70,7 @@ impl AttentionStep {
     ) {
         let ctx = pass.ctx;
         let b = &mut buffers[self.buffers];
-        if let Some([k, v]) = &self.kv {
-            let mut jobs = [
-                self.q.job(&mut b.q, Store::Set),
-                k.job(&mut b.k, Store::Set),
-                v.job(&mut b.v, Store::Set),
-            ];
-            pass.linear(Kind::Projections, x, &mut jobs);
-        } else {
-            pass.linear(Kind::Projections, x, &mut [self.q.job(&mut b.q, Store::Set)]);
-        }
+        self.project(pass, x, b);
         self.prepare(pass, angles, b);
         let (group, pool) = pass.cache.layer(self.pool);
         let q8 = self.o.reads_q8();
@@ -91,7 +81,7 @@ impl AttentionStep {
             pass.groups[group].tables(),
             None,
             &b.q,
-            self.kv.as_ref().map(|_| (&b.k, &b.v)),
+            self.k.as_ref().map(|_| (&b.k, &b.v)),
             pool,
             &mut b.partial,
             &mut b.out,
@@ -108,6 +98,22 @@ impl AttentionStep {
         pass.linear(Kind::Projections, heads, &mut [self.o.job(out, store)]);
     }
 
+    fn project(&self, pass: &mut Pass<'_>, x: &mut Act, b: &mut Buffers) {
+        let q = self.q.job(&mut b.q, Store::Set);
+        match (&self.k, &self.v) {
+            (Some(k), Some(v)) => {
+                let mut jobs = [q, k.job(&mut b.k, Store::Set), v.job(&mut b.v, Store::Set)];
+                pass.linear(Kind::Projections, x, &mut jobs);
+            }
+            (Some(k), None) => {
+                pass.linear(Kind::Projections, x, &mut [q, k.job(&mut b.k, Store::Set)]);
+                b.v.resize(x.rows());
+                b.v.data_mut().copy_from_slice(b.k.data());
+            }
+            (None, _) => pass.linear(Kind::Projections, x, &mut [q]),
+        }
+    }
+
     /// What queries, keys and values go through before they meet.
     fn prepare(&self, pass: &mut Pass<'_>, angles: &[Angles], b: &mut Buffers) {
         let Attention { head_dim, clip, rope, v_norm, .. } = self.spec;
@@ -120,7 +126,7 @@ impl AttentionStep {
             let kind = ops::NormKind::Rms;
             HeadNorm::PerHead(ops::Norm { kind, eps, weight: None, bias: None })
         });
-        let written = self.kv.is_some();
+        let written = self.k.is_some();
         let all = [(q, &mut b.q, true), (k, &mut b.k, written)];
         let all = all.into_iter().chain([(Rotate { norm: v_norm, ..plain }, &mut b.v, written)]);
         for (how, x, there) in all {
@@ -156,13 +162,14 @@ impl AttentionStep {
 
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
-        let kv = self.kv.iter().flatten();
-        kv.chain([&self.q]).chain(&self.gate).any(Projection::reads_q8)
+        let inputs = [Some(&self.q), self.k.as_ref(), self.v.as_ref(), self.gate.as_ref()];
+        inputs.into_iter().flatten().any(Projection::reads_q8)
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
         let norms = [&self.q_norm, &self.k_norm].into_iter().flatten().map(NormWeights::bytes);
-        let projections = self.kv.iter().flatten().chain([&self.q, &self.o]).chain(&self.gate);
+        let projections = [&self.q, &self.o].into_iter().chain(&self.k).chain(&self.v);
+        let projections = projections.chain(&self.gate);
         let sinks = self.sinks.as_ref().map_or(0, |sinks| 4 * sinks.len());
         sinks + norms.chain(projections.map(Projection::bytes)).sum::<usize>()
     }

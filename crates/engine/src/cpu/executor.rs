@@ -172,8 +172,20 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
     }
     pass.clock.lap(Kind::Rotate);
     plan.embed.run(pass, ids, &mut s.places, &mut s.branch, &mut s.stream);
+    if let Some((per_layer, b)) = plan.per_layer.as_ref().zip(s.per_layer.as_mut()) {
+        per_layer.run(pass, ids, &s.stream, &mut s.input, b);
+    }
+    if let Some((altup, b)) = plan.altup.as_ref().zip(s.altup.as_mut()) {
+        altup.expand(pass, &s.stream, &mut s.input, b);
+    }
     for step in &plan.steps {
+        if let (Some(turn), Some(altup), Some(b)) = (step.turn, &plan.altup, &mut s.altup) {
+            altup.turn(pass, turn, &mut s.stream, b);
+        }
         branch(step, pass, s);
+    }
+    if let Some((altup, b)) = plan.altup.as_ref().zip(s.altup.as_mut()) {
+        altup.average(pass, &mut s.stream, &mut s.input, b);
     }
 }
 
@@ -208,6 +220,11 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
             Block::Moe(m) => {
                 m.run(pass, (&mut s.moe, &mut s.mlp), &mut s.input, out, store);
             }
+            Block::Laurel(l) => l.run(pass, &mut s.laurel, &mut s.input, out, store),
+            Block::Gate(g) => {
+                let b = s.per_layer.as_mut().expect("inputs of layers, since a layer reads them");
+                g.run(pass, b, &mut s.input, out, store);
+            }
         }
         if !part.joins_as_is() {
             sum(part, i == 0, pass, s);
@@ -233,8 +250,12 @@ fn sum(part: &PartStep, first: bool, pass: &mut Pass<'_>, s: &mut Scratch) {
 /// Makes the stream of it and a branch's output.
 fn join(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
     let post = step.post.as_ref().map(NormWeights::view);
-    let skip = step.skip.map(|by| (by, s.input.view()));
-    let how = Residual { post, scale: step.scale, skip, then: step.then };
-    ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+    if let Some(b) = s.altup.as_mut().filter(|_| step.others) {
+        ops::residual_of_others(pass.ctx, post.as_ref(), step.scale, &mut s.branch, &mut b.all);
+    } else {
+        let skip = step.skip.map(|by| (by, s.input.view()));
+        let how = Residual { post, scale: step.scale, skip, then: step.then };
+        ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+    }
     pass.clock.lap(Kind::Norm);
 }

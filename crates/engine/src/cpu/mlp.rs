@@ -14,6 +14,7 @@ use rinfer_kernels::{Act, Mat};
 /// One MLP, resolved.
 pub(crate) struct MlpStep {
     act: Glu,
+    sparsity: Option<f32>,
     gate: Option<Projection>,
     up: Projection,
     down: Projection,
@@ -33,10 +34,11 @@ impl MlpStep {
         let project = |part| Projection::new(&name(part), m.bias, packer);
         Ok(MlpStep {
             act: function(m),
+            sparsity: m.sparsity,
             gate: m.gated.then(|| project("ffn_gate")).transpose()?,
             up: project("ffn_up")?,
             down: project("ffn_down")?,
-            buffers: place(&widths(spec), &m.d_ff, usize::eq),
+            buffers: place(&shapes(spec), &shape(m), PartialEq::eq),
         })
     }
 
@@ -53,7 +55,7 @@ impl MlpStep {
         let b = &mut buffers[self.buffers];
         let first = self.gate.as_ref().unwrap_or(&self.up);
         let second = self.gate.is_some().then_some(&self.up);
-        if x.rows() > FEW {
+        if x.rows() > FEW && self.sparsity.is_none() {
             let up = second.map(Projection::weights);
             let how = Gated { act: self.act, gate: first.weights(), up };
             pass.gated(Kind::Projections, &how, x, &mut b.products, &mut b.hidden, q8);
@@ -64,6 +66,9 @@ impl MlpStep {
                 pass.linear(Kind::Projections, x, &mut jobs);
             } else {
                 pass.linear(Kind::Projections, x, &mut [one]);
+            }
+            if let Some(deviations) = self.sparsity {
+                ops::sparsify(ctx, deviations, &mut b.gate);
             }
             ops::glu(ctx, self.act, &b.gate, second.map(|_| &b.up), &mut b.hidden, q8);
             pass.clock.lap(Kind::Glu);
@@ -109,24 +114,25 @@ pub(super) fn glu(act: Function) -> Glu {
 /// a time, whose products stay in a cache.
 const FEW: usize = 16;
 
-/// What an MLP writes on the way, shared by all of one width.
+/// What an MLP writes on the way, shared by all of one width that have their gates whole or don't.
 pub(crate) struct Buffers {
-    /// Of few rows.
+    /// Of few rows, or whole.
     gate: Mat,
-    /// Of few rows.
+    /// The same.
     up: Mat,
-    /// Of many rows.
+    /// Of many rows, unless whole.
     products: GatedScratch,
     hidden: Act,
 }
 
 impl Buffers {
     /// For batches of up to `rows` rows, on `threads` threads.
-    pub fn new(d_ff: usize, rows: usize, threads: usize) -> Buffers {
+    pub fn new((d_ff, whole): (usize, bool), rows: usize, threads: usize) -> Buffers {
+        let few = if whole { rows } else { rows.min(FEW) };
         Buffers {
-            gate: Mat::new(rows.min(FEW), d_ff),
-            up: Mat::new(rows.min(FEW), d_ff),
-            products: GatedScratch::new(if rows > FEW { rows } else { 0 }, threads),
+            gate: Mat::new(few, d_ff),
+            up: Mat::new(few, d_ff),
+            products: GatedScratch::new(if rows > few { rows } else { 0 }, threads),
             hidden: Act::new(rows, d_ff),
         }
     }
@@ -136,12 +142,17 @@ impl Buffers {
     }
 }
 
-/// The distinct widths of a model's MLPs, shared experts among them.
-pub(crate) fn widths(spec: &ModelSpec) -> Vec<usize> {
-    let width = |op: &Op| match op {
-        Op::Mlp(m) => Some(m.d_ff),
-        Op::Moe(m) => m.shared.as_ref().map(|s| s.mlp.d_ff),
+/// The distinct widths of a model's MLPs, shared experts among them, and whether their gates are
+/// looked at whole.
+pub(crate) fn shapes(spec: &ModelSpec) -> Vec<(usize, bool)> {
+    let of = |op: &Op| match op {
+        Op::Mlp(m) => Some(shape(m)),
+        Op::Moe(m) => m.shared.as_ref().map(|s| shape(&s.mlp)),
         _ => None,
     };
-    distinct(spec.ops().filter_map(width), usize::eq)
+    distinct(spec.ops().filter_map(of), PartialEq::eq)
+}
+
+fn shape(m: &Mlp) -> (usize, bool) {
+    (m.d_ff, m.sparsity.is_some())
 }

@@ -3,16 +3,19 @@
 //! `pack` turns tensors to what kernels read, `plan` resolves a spec and its weights to steps,
 //! `scratch` holds everything that a pass writes but state, `executor` runs a batch, `clock` says
 //! where its time went, and each end and each kind of operation has a file.
+mod altup;
 mod angles;
 mod attention;
 mod clock;
 mod embed;
 mod executor;
 mod head;
+mod laurel;
 mod mla;
 mod mlp;
 mod moe;
 pub(crate) mod pack;
+mod per_layer;
 mod plan;
 mod recurrent;
 mod router;
@@ -69,7 +72,7 @@ impl Backend for Cpu {
 
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
-            refuse(spec.embed.per_layer > 0, "per-layer embeddings")?;
+            refuse(!fits_streams(spec), "layers that do not end in a branch of the other streams")?;
             refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")
         };
         let ropes = spec.ropes.iter().map(|r| refuse(!r.sections.is_empty(), "M-RoPE sections"));
@@ -86,6 +89,8 @@ impl Backend for Cpu {
             | Op::RgLru(_)
             | Op::ShortConv(_) => Ok(()),
             Op::Moe(m) => check_moe(m),
+            Op::Laurel(_) => Ok(()),
+            Op::InputGate(_) => refuse(spec.embed.per_layer.is_none(), "gates of no inputs"),
         });
         ends().and_then(|()| ropes.chain(branches).chain(ops).chain(shared).collect())
     }
@@ -129,13 +134,22 @@ fn check_moe(m: &Moe) -> Result<(), String> {
     let groups = m.router.groups;
     refuse(groups.is_some_and(|g| g.count > MOST_GROUPS), "more than 64 groups of experts")?;
     refuse(groups.is_some_and(|g| g.best > MOST_BEST), "groups of so many best experts")?;
-    refuse(m.expert.gate_scale != 1.0, "scaled gates of experts")?;
+    let (scale, sparsity) = (m.expert.gate_scale, m.expert.sparsity);
+    refuse(scale != 1.0 || sparsity.is_some(), "scaled or sparse gates of experts")?;
     m.shared.iter().map(|s| &s.mlp).chain([&m.expert]).try_for_each(check_mlp)
 }
 
 fn check_mlp(m: &Mlp) -> Result<(), String> {
     refuse(m.gate_scale != 1.0 && m.act != Act::Silu, "scaled gates of others than SiLU")?;
-    refuse(m.sparsity.is_some(), "sparse gates")
+    refuse(m.sparsity.is_some() && !m.gated, "sparse gates of no gate")
+}
+
+/// Whether the last branch of each layer, and no other, is of the other streams, if there are any.
+fn fits_streams(spec: &ModelSpec) -> bool {
+    spec.layers.iter().all(|layer| {
+        let mut skips = layer.iter().rev().map(|b| b.skip == Skip::Others);
+        skips.next().unwrap_or(false) == spec.altup.is_some() && !skips.any(|others| others)
+    })
 }
 
 fn check_branch(b: &Branch) -> Result<(), String> {
@@ -183,7 +197,12 @@ mod tests {
         let norm = Some(Norm::rms(1e-6));
         let twice = "norms of single parts of a branch's normed input";
         check(|s| s.layers[0][1].parts[0].pre = norm, twice);
-        check(|s| s.embed.per_layer = 8, "per-layer embeddings");
+        let altup = Some(AltUp { streams: 2, norm: Norm::rms(1e-6), scale: 1.0 });
+        let ends = "layers that do not end in a branch of the other streams";
+        check(|s| s.altup = altup, ends);
+        check(|s| s.layers[0][1].skip = Skip::Others, ends);
+        let both = |s: &mut ModelSpec| (s.altup, s.layers[0][1].skip) = (altup, Skip::Others);
+        check(both, "");
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
         let pool = || Head::Pool { how: Pool::Mean, normalise: true };
         check(|s| s.head = pool(), "pooled embeddings");

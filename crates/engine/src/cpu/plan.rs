@@ -1,11 +1,14 @@
 //! A spec and its weights, resolved once to the steps of a forward pass.
+use super::altup::{AltUpSteps, Turn};
 use super::attention::AttentionStep;
 use super::embed::EmbedStep;
 use super::head::HeadStep;
+use super::laurel::LaurelStep;
 use super::mla::MlaStep;
 use super::mlp::MlpStep;
 use super::moe::MoeStep;
 use super::pack::Packer;
+use super::per_layer::{GateStep, PerLayerStep};
 use super::recurrent::RecurrentStep;
 use crate::backend::LoadError;
 use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Skip, Then};
@@ -19,6 +22,10 @@ use rinfer_kernels::{Mat, Packed};
 pub(crate) struct Plan {
     /// From tokens to the stream.
     pub embed: EmbedStep,
+    /// What tokens give each layer besides.
+    pub per_layer: Option<PerLayerStep>,
+    /// Further streams.
+    pub altup: Option<AltUpSteps>,
     /// All layers' branches.
     pub steps: Vec<Step>,
     /// The logits.
@@ -27,6 +34,8 @@ pub(crate) struct Plan {
 
 /// One branch.
 pub(crate) struct Step {
+    /// Of the streams, before it.
+    pub turn: Option<Turn>,
     /// Of the stream.
     pub pre: Option<NormWeights>,
     /// On one input, or each on one that it norms itself.
@@ -37,6 +46,8 @@ pub(crate) struct Step {
     pub post: Option<NormWeights>,
     /// Multiplies what joins the stream.
     pub scale: f32,
+    /// Whether it joins the other streams.
+    pub others: bool,
     /// What multiplies the input, if that is what the sum joins.
     pub skip: Option<f32>,
     /// Multiplies the stream then.
@@ -64,6 +75,8 @@ pub(crate) enum Block {
     Recurrent(RecurrentStep),
     Mlp(Box<MlpStep>),
     Moe(Box<MoeStep>),
+    Laurel(Box<LaurelStep>),
+    Gate(Box<GateStep>),
 }
 
 impl Plan {
@@ -73,16 +86,28 @@ impl Plan {
         let mut ops = 0..;
         let mut steps = Vec::new();
         for (i, branches) in spec.layers.iter().enumerate() {
-            for branch in branches {
-                steps.push(Step::new(spec, i, branch, &mut ops, packer)?);
+            for (b, branch) in branches.iter().enumerate() {
+                let turn = match branch.skip {
+                    Skip::Others => Some(Turn::Correct(i)),
+                    _ => (spec.altup.is_some() && b == 0).then_some(Turn::Predict(i)),
+                };
+                steps.push(Step { turn, ..Step::new(spec, i, branch, &mut ops, packer)? });
             }
         }
-        Ok(Plan { embed: EmbedStep::new(spec, packer)?, steps, head: HeadStep::new(spec, packer)? })
+        Ok(Plan {
+            embed: EmbedStep::new(spec, packer)?,
+            per_layer: spec.embed.per_layer.map(|p| PerLayerStep::new(&p, packer)).transpose()?,
+            altup: spec.altup.map(|a| AltUpSteps::new(spec, &a, packer)).transpose()?,
+            steps,
+            head: HeadStep::new(spec, packer)?,
+        })
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
         let ends = self.embed.bytes() + self.head.bytes();
-        ends + self.steps.iter().map(Step::bytes).sum::<usize>()
+        let beside = self.per_layer.as_ref().map_or(0, PerLayerStep::bytes)
+            + self.altup.as_ref().map_or(0, AltUpSteps::bytes);
+        ends + beside + self.steps.iter().map(Step::bytes).sum::<usize>()
     }
 }
 
@@ -112,11 +137,13 @@ impl Step {
             Then::Learned => (learned()?[0], 4),
         };
         Ok(Step {
+            turn: None,
             pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
             q8: parts.iter().any(|part| part.block.reads_q8()),
             parts,
             post: NormWeights::new(branch.post.as_ref(), &layer(i, post), packer)?,
             scale: branch.scale,
+            others: branch.skip == Skip::Others,
             skip: if let Skip::Input(by) = branch.skip { Some(by) } else { None },
             then,
             then_bytes,
@@ -126,7 +153,7 @@ impl Step {
     /// added right there.
     pub fn joins_as_is(&self) -> bool {
         let bare = self.post.is_none() && self.scale == 1.0;
-        let stream = self.skip.is_none() && self.then == 1.0;
+        let stream = self.skip.is_none() && !self.others && self.then == 1.0;
         bare && stream && matches!(&self.parts[..], [part] if part.joins_as_is())
     }
     fn bytes(&self) -> usize {
@@ -161,6 +188,8 @@ impl Block {
             Op::Mla(m) => MlaStep::new(spec, i, m, nth, packer).map(|m| Block::Mla(m.into())),
             Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
             Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
+            Op::Laurel(l) => LaurelStep::new(spec, i, l, packer).map(|l| Block::Laurel(l.into())),
+            Op::InputGate(g) => GateStep::new(i, g, packer).map(|g| Block::Gate(g.into())),
             other => match RecurrentStep::new(spec, i, other, nth, packer)? {
                 Some(r) => Ok(Block::Recurrent(r)),
                 None => Err(LoadError::Unsupported(format!("{other:?}"))),
@@ -174,6 +203,8 @@ impl Block {
             Block::Recurrent(r) => r.reads_q8(),
             Block::Mlp(m) => m.reads_q8(),
             Block::Moe(m) => m.reads_q8(),
+            Block::Laurel(l) => l.reads_q8(),
+            Block::Gate(g) => g.reads_q8(),
         }
     }
     fn bytes(&self) -> usize {
@@ -183,6 +214,8 @@ impl Block {
             Block::Recurrent(r) => r.bytes(),
             Block::Mlp(m) => m.bytes(),
             Block::Moe(m) => m.bytes(),
+            Block::Laurel(l) => l.bytes(),
+            Block::Gate(g) => g.bytes(),
         }
     }
 }
@@ -215,8 +248,14 @@ impl NormWeights {
         let kind = match norm.kind {
             NormKind::Rms => ops::NormKind::Rms,
             NormKind::Layer => ops::NormKind::Layer,
+            NormKind::None => ops::NormKind::None,
         };
         NormWeights { kind, eps: norm.eps, weight, bias: None }
+    }
+    /// The same, its output multiplied.
+    pub fn scaled(mut self, by: f32) -> NormWeights {
+        self.weight.iter_mut().flatten().for_each(|w| *w *= by);
+        self
     }
     /// What the kernels take.
     pub fn view(&self) -> ops::Norm<'_> {
@@ -244,6 +283,11 @@ impl Projection {
     pub fn new(name: &str, bias: bool, packer: &Packer<'_>) -> Result<Projection, LoadError> {
         let bias = bias.then(|| packer.vector(&format!("{name}.bias"))).transpose()?;
         Ok(Projection { weights: packer.matrix(&format!("{name}.weight"))?, bias })
+    }
+    /// Those that lie one after another in the tensor called `name`.
+    pub fn stack(name: &str, packer: &Packer<'_>) -> Result<Vec<Projection>, LoadError> {
+        let all = packer.stack(&format!("{name}.weight"))?;
+        Ok(all.into_iter().map(|weights| Projection { weights, bias: None }).collect())
     }
     /// What [`ops::linear`] takes.
     pub fn job<'a>(&'a self, out: &'a mut Mat, store: Store) -> Linear<'a> {

@@ -1,6 +1,6 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
-use super::{attention, head, mla, mlp, moe, recurrent};
+use super::{altup, attention, head, laurel, mla, mlp, moe, per_layer, recurrent};
 use crate::backend::Limits;
 use crate::spec::{ModelSpec, Part};
 use rinfer_kernels::{Act, Mat};
@@ -29,6 +29,12 @@ pub(crate) struct Scratch {
     pub mlp: Vec<mlp::Buffers>,
     /// By shape of mixture.
     pub moe: Vec<moe::Buffers>,
+    /// By rank.
+    pub laurel: Vec<laurel::Buffers>,
+    /// What tokens give each layer besides.
+    pub per_layer: Option<per_layer::Buffers>,
+    /// Further streams.
+    pub altup: Option<altup::Buffers>,
     /// Of the head.
     pub head: head::Buffers,
 }
@@ -56,8 +62,11 @@ impl Scratch {
                 .iter()
                 .map(|s| recurrent::Buffers::new(s, rows))
                 .collect(),
-            mlp: mlp::widths(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
+            mlp: mlp::shapes(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
             moe: moe::shapes(spec).iter().map(|m| moe::Buffers::new(m, d, rows, threads)).collect(),
+            laurel: laurel::ranks(spec).iter().map(|r| laurel::Buffers::new(*r, d, rows)).collect(),
+            per_layer: per_layer::Buffers::new(spec, rows),
+            altup: altup::Buffers::new(spec, rows),
             head: head::Buffers::new(spec, rows),
         }
     }
@@ -70,7 +79,11 @@ impl Scratch {
         let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();
         let moe: usize = self.moe.iter().map(moe::Buffers::bytes).sum();
         let recurrent: usize = self.recurrent.iter().map(recurrent::Buffers::bytes).sum();
-        shared + angles + attention + self.latent.bytes() + recurrent + mlp + moe
+        let laurel: usize = self.laurel.iter().map(laurel::Buffers::bytes).sum();
+        let per_layer = self.per_layer.as_ref().map_or(0, per_layer::Buffers::bytes);
+        let altup = self.altup.as_ref().map_or(0, altup::Buffers::bytes);
+        let beside = laurel + per_layer + altup;
+        shared + angles + attention + self.latent.bytes() + recurrent + mlp + moe + beside
     }
 }
 

@@ -17,6 +17,8 @@ mod exaone;
 mod falcon;
 mod falcon_h1;
 mod gemma;
+mod gemma3n;
+mod gemma4;
 mod glm;
 mod glm4_moe;
 mod gpt;
@@ -61,6 +63,8 @@ pub static FAMILIES: &[&Family] = &[
     &gemma::GEMMA,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
+    &gemma3n::GEMMA3N,
+    &gemma4::GEMMA4,
     &bloom::BLOOM,
     &bloom::MPT,
     &cohere::COHERE,

@@ -22,6 +22,8 @@ pub struct Attention {
     pub qk_norm: Option<QkNorm>,
     /// Norm of each value head, without a weight; this is its epsilon.
     pub v_norm: Option<f32>,
+    /// Whether values are what keys are before their norm and rotation.
+    pub v_from_k: bool,
     /// Queries, keys and values are cut off at ± this before the rotation, after their norms if these
     /// come before it too.
     pub clip: Option<f32>,

@@ -5,6 +5,7 @@
 mod attention;
 mod mlp;
 mod recurrent;
+mod streams;
 
 pub use crate::rope::{Rope, RopeLayout, Scaling, Stretch};
 pub use attention::{
@@ -12,6 +13,7 @@ pub use attention::{
 };
 pub use mlp::{Act, Groups, Mlp, Moe, Renormalise, Router, RouterInput, Score, Shared};
 pub use recurrent::{Decay, DeltaNet, Gate, Lightning, Mamba1, Mamba2, RgLru, ShortConv};
+pub use streams::{AltUp, InputGate, Laurel, PerLayer};
 
 /// A whole decoder (or encoder) stack. Every field is final: no defaults are
 /// applied and no closures are called after `Family::spec` returned it.
@@ -25,6 +27,8 @@ pub struct ModelSpec {
     pub context: usize,
     /// How tokens enter the stream.
     pub embed: Embed,
+    /// Further residual streams.
+    pub altup: Option<AltUp>,
     /// Distinct rotary tables; layers name one by index, so two layers that
     /// share a table share memory.
     pub ropes: Vec<Rope>,
@@ -67,6 +71,8 @@ pub enum Skip {
     Stream,
     /// The branch's normed input, times this.
     Input(f32),
+    /// Each of the other streams.
+    Others,
 }
 
 /// What the stream is multiplied by after a branch.
@@ -116,6 +122,10 @@ pub enum Op {
     Mlp(Mlp),
     /// Mixture of experts.
     Moe(Moe),
+    /// Learned residual of low rank.
+    Laurel(Laurel),
+    /// A token's own input to the layer.
+    InputGate(InputGate),
 }
 
 /// A normalisation over the last axis.
@@ -138,6 +148,8 @@ pub enum NormKind {
     Rms,
     /// The mean, and the standard deviation.
     Layer,
+    /// None: there is but a weight.
+    None,
 }
 
 /// Index into [`ModelSpec::ropes`].
@@ -153,8 +165,8 @@ pub struct Embed {
     pub positions: Option<Positions>,
     /// Applied to the sum.
     pub norm: Option<Norm>,
-    /// Width of what a token gives each layer besides, where layers read it.
-    pub per_layer: usize,
+    /// What a token gives each layer besides.
+    pub per_layer: Option<PerLayer>,
 }
 
 /// Learned positions: position `p` adds row `p + offset` of `position_embd`.

@@ -119,6 +119,7 @@ pub fn layer(i: usize, part: &str) -> String {
 pub fn branch_norms(branch: &Branch) -> (&'static str, &'static str) {
     match branch.parts.first().map(|part| &part.op) {
         Some(Op::Mlp(_) | Op::Moe(_)) => ("ffn_norm", "post_ffw_norm"),
+        Some(Op::InputGate(_)) => ("altup_correct_scale", "post_norm"),
         _ => ("attn_norm", "post_attention_norm"),
     }
 }
@@ -128,6 +129,7 @@ pub fn part_norms(branch: &Branch, i: usize) -> (&'static str, &'static str) {
     match (&branch.parts[i].op, i) {
         (Op::Moe(_), 1..) => ("pre_ffw_norm_2", "post_ffw_norm_2"),
         (Op::Mlp(_) | Op::Moe(_), _) => ("ffn_norm", "post_ffw_norm_1"),
+        _ if branch.post.is_none() => ("attn_norm", "post_attention_norm"),
         _ => ("attn_norm", "post_attention_norm_1"),
     }
 }

@@ -156,6 +156,14 @@ const ARCHITECTURES: &[Architecture] = &[
         query_scalar_by_width: Some(62),
         ..PLAIN
     },
+    Architecture {
+        gguf: "gemma3n",
+        hf: "gemma3n_text",
+        act: GELU,
+        unless_stated: &[("final_logit_softcapping", Float(30.0))],
+        ..PLAIN
+    },
+    Architecture { gguf: "gemma4", hf: "gemma4_text", act: GELU, ..PLAIN },
 ];
 
 /// Translates a file's metadata.
@@ -174,6 +182,13 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
         let stated = config.entry(*hf).or_insert(false.into());
         *stated = (*stated == true || gguf.find(tensor).is_some()).into();
     }
+    let values = |k: &str| k.strip_suffix("attn_k.weight").map(|at| format!("{at}attn_v.weight"));
+    let reused = gguf.names().into_iter().filter_map(values).any(|v| gguf.find(&v).is_none());
+    config.insert("attention_k_eq_v".to_owned(), reused.into());
+    if let Some(left) = gguf.get("blk.0.laurel_l.weight") {
+        config.insert("laurel_rank".to_owned(), left.rows().into());
+    }
+    layer_types(&mut config);
     config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());
     vocabulary(gguf, &mut config)?;
     experts(gguf, &mut config);
@@ -207,7 +222,7 @@ fn translate(
     let expected = "a number, or an array of them";
     let value = gguf.metadata().typed(key, expected, |value| match value {
         Value::Array(array) => {
-            array.scalars()?.map(number).collect::<Option<Vec<_>>>().map(Json::from)
+            array.scalars()?.map(or_null).collect::<Option<Vec<_>>>().map(Json::from)
         }
         scalar => number(scalar),
     })?;
@@ -215,6 +230,14 @@ fn translate(
         config.insert(hf.to_owned(), value);
     }
     Ok(())
+}
+
+/// A layer's own number; its lowest stands for none.
+fn or_null(value: Value) -> Option<Json> {
+    match value {
+        Value::Float(f64::NEG_INFINITY) => Some(Json::Null),
+        value => number(value),
+    }
 }
 
 fn number(value: Value) -> Option<Json> {
@@ -230,6 +253,19 @@ fn number(value: Value) -> Option<Json> {
 /// A finite f32 as the shortest decimal that gives it back: 0.00001, not 9.999999747378752e-6.
 fn decimal(n: f32) -> Json {
     n.to_string().parse::<f64>().unwrap_or(f64::from(n)).into()
+}
+
+/// A pattern that says of each layer whether it slides, as Hugging Face says it.
+fn layer_types(config: &mut Map<String, Json>) {
+    let Some(Json::Array(pattern)) = config.get("sliding_window_pattern") else { return };
+    let of = |slides: &Json| match slides.as_bool().or_else(|| Some(slides.as_u64()? != 0))? {
+        true => Some("sliding_attention"),
+        false => Some("full_attention"),
+    };
+    if let Some(types) = pattern.iter().map(of).collect::<Option<Vec<_>>>() {
+        config.insert("layer_types".to_owned(), types.into());
+        config.remove("sliding_window_pattern");
+    }
 }
 
 /// The embedding's height; it may exceed the list of tokens by padding.

@@ -20,6 +20,8 @@ mod recurrent;
 mod residual;
 mod rotate;
 mod softcap;
+mod sparsify;
+mod streams;
 mod weighted;
 
 pub use attention::{Attend, AttendRow, AttentionScratch, attention};
@@ -39,6 +41,8 @@ pub use recurrent::*;
 pub use residual::{Residual, residual};
 pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};
 pub use softcap::softcap;
+pub use sparsify::sparsify;
+pub use streams::{average, correct, expand, predict, residual_of_others};
 pub use weighted::weighted;
 
 use crate::mat::{Lent, Mat};

@@ -24,6 +24,8 @@ pub enum NormKind {
     Rms,
     /// `(x - mean(x)) / sqrt(var(x) + eps)`
     Layer,
+    /// `x`
+    None,
 }
 
 /// `out = norm(x)` row by row, or a copy without a norm; `out` takes `x`'s row count. With `q8`

@@ -58,7 +58,12 @@ impl RecurrentStep {
             Op::Mamba2(m) => Box::new(mamba2::Mamba2Step::new(i, m, packer)?),
             Op::RgLru(r) => Box::new(rg_lru::RgLruStep::new(i, r, packer)?),
             Op::ShortConv(s) => Box::new(short_conv::ShortConvStep::new(i, s, packer)?),
-            Op::Attention(_) | Op::Mla(_) | Op::Mlp(_) | Op::Moe(_) => return Ok(None),
+            Op::Attention(_)
+            | Op::Mla(_)
+            | Op::Mlp(_)
+            | Op::Moe(_)
+            | Op::Laurel(_)
+            | Op::InputGate(_) => return Ok(None),
         };
         let buffers = shape(op, spec.d_model).map_or(0, |s| place(&shapes(spec), &s, Shape::eq));
         let state = spec.ops().take(nth).filter_map(|op| shape(op, spec.d_model)).count();
@@ -105,7 +110,12 @@ pub(crate) fn shape(op: &Op, d_model: usize) -> Option<Shape> {
         Op::Mamba2(m) => Some(mamba2::shape(m)),
         Op::RgLru(r) => Some(rg_lru::shape(r)),
         Op::ShortConv(s) => Some(short_conv::shape(s, d_model)),
-        Op::Attention(_) | Op::Mla(_) | Op::Mlp(_) | Op::Moe(_) => None,
+        Op::Attention(_)
+        | Op::Mla(_)
+        | Op::Mlp(_)
+        | Op::Moe(_)
+        | Op::Laurel(_)
+        | Op::InputGate(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ impl Common {
             c,
             &["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"],
         ))?;
-        let key = first(c, &["num_experts_per_tok", "moe_k", "moe_topk"]);
+        let key = first(c, &["num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"]);
         let top_k = c.same_size(key)?;
         if top_k > experts {
             return Err(c.refuse(key, &format!("at most the number of experts, {experts}")));

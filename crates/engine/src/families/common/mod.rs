@@ -1,6 +1,7 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
 pub mod delta;
 pub mod experts;
+pub mod inputs;
 pub mod latent;
 pub mod mixers;
 pub mod names;
@@ -53,19 +54,26 @@ impl Common {
             None if d_model.is_multiple_of(heads) => d_model / heads,
             None => return Err(c.refuse("num_attention_heads", "a divisor of hidden_size")),
         };
-        let kv_heads = c.size_or("num_key_value_heads", heads)?;
-        if !heads.is_multiple_of(kv_heads) {
-            return Err(c.refuse("num_key_value_heads", "a divisor of num_attention_heads"));
-        }
         let layers = c.size("num_hidden_layers")?;
         if layers > MOST_LAYERS {
             return Err(c.refuse("num_hidden_layers", &format!("at most {MOST_LAYERS}")));
         }
+        let kv_heads = match c.get("num_key_value_heads") {
+            Some(_) => c.by_layer("num_key_value_heads", layers)?[0],
+            None => heads,
+        };
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(c.refuse("num_key_value_heads", "a divisor of num_attention_heads"));
+        }
+        let scaling = scaling(c, "rope_scaling")?;
         let rope = Rope {
             theta: c.positive_or("rope_theta", 1e4)?,
-            dim: rotary_dim(c, head_dim)?,
+            dim: match scaling {
+                Scaling::Proportional { .. } => head_dim,
+                _ => rotary_dim(c, head_dim)?,
+            },
             layout: RopeLayout::Halves,
-            scaling: scaling(c, "rope_scaling")?,
+            scaling,
             sections: c.sizes("rope_scaling.mrope_section")?,
         };
         check_factors(c, &rope)?;
@@ -79,7 +87,7 @@ impl Common {
             context: context(c, &rope.scaling)?,
             rope,
             vocab: c.size("vocab_size")?,
-            d_ff: c.size("intermediate_size")?,
+            d_ff: c.by_layer("intermediate_size", layers)?[0],
             eps,
             norm: Norm::rms(eps),
             tied: c.flag("tie_word_embeddings", false)?,
@@ -103,6 +111,7 @@ impl Common {
             qkv_bias: false,
             out_bias: false,
             v_norm: None,
+            v_from_k: false,
             clip: None,
             out_gate: None,
             sinks: false,
@@ -148,7 +157,8 @@ impl Common {
             d_model: self.d_model,
             vocab: self.vocab,
             context: self.context,
-            embed: Embed { scale: 1.0, positions: None, norm: None, per_layer: 0 },
+            embed: Embed { scale: 1.0, positions: None, norm: None, per_layer: None },
+            altup: None,
             ropes: vec![self.rope.clone()],
             layers: layers.collect(),
             final_norm: Some(self.norm),
@@ -226,6 +236,13 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
         // The frequencies change only beyond the trained context, where no sequence goes.
         None | Some("default" | "mrope" | "dynamic") => Scaling::None,
         Some("linear") => Scaling::Linear { factor: c.positive(&at("factor"))? },
+        Some("proportional") => {
+            let share = c.positive_or("partial_rotary_factor", 1.0)?;
+            if share > 1.0 {
+                return Err(c.refuse("partial_rotary_factor", "a share of one"));
+            }
+            Scaling::Proportional { share }
+        }
         Some("factors") => Scaling::Factors(c.floats(&at("factors"))?),
         Some("llama3") => {
             let (low, high) =
@@ -245,7 +262,7 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
         },
         Some("longrope" | "su") => long_rope(c, key, original()?)?,
         Some(_) => {
-            let known = "default, linear, dynamic, llama3, yarn or longrope";
+            let known = "default, linear, dynamic, proportional, llama3, yarn or longrope";
             return Err(c.refuse(&kind_key, known));
         }
     })

@@ -9,6 +9,8 @@ impl List {
         self.matrix(&layer(i, "attn_q"), q, d, a.qkv_bias);
         if writes {
             self.matrix(&layer(i, "attn_k"), kv, d, a.qkv_bias);
+        }
+        if writes && !a.v_from_k {
             self.matrix(&layer(i, "attn_v"), kv, d, a.qkv_bias);
         }
         if let Some(qk) = &a.qk_norm {

@@ -2,6 +2,7 @@
 mod attention;
 mod mlp;
 mod recurrent;
+mod streams;
 
 use super::{branch_norms, layer, part_norms, unused};
 use crate::backend::LoadError;
@@ -28,9 +29,13 @@ pub fn needs(spec: &ModelSpec) -> Vec<Need> {
         list.matrix("position_embd", positions.rows, spec.d_model, false);
     }
     list.norm("token_embd_norm", spec.embed.norm.as_ref(), spec.d_model);
+    list.ends(spec);
     for (i, branches) in spec.layers.iter().enumerate() {
         for branch in branches {
-            list.branch(i, branch, spec.d_model);
+            list.branch(i, branch, spec);
+        }
+        if let Some(altup) = &spec.altup {
+            list.mixer(i, altup, spec.d_model);
         }
         if branches.iter().any(|branch| branch.then == Then::Learned) {
             list.add(layer(i, "layer_output_scale.weight"), vec![1]);
@@ -101,24 +106,27 @@ impl List {
     fn vectors(&mut self, name: String, shape: Vec<usize>) {
         self.0.push(Need { name, shape, packed: false });
     }
-    fn branch(&mut self, i: usize, branch: &Branch, d: usize) {
+    fn branch(&mut self, i: usize, branch: &Branch, spec: &ModelSpec) {
+        let d = spec.d_model;
         let (pre, post) = branch_norms(branch);
         self.norm(&layer(i, pre), branch.pre.as_ref(), d);
         for (at, part) in branch.parts.iter().enumerate() {
             let (before, after) = part_norms(branch, at);
             self.norm(&layer(i, before), part.pre.as_ref(), d);
-            self.op(i, &part.op, d);
+            self.op(i, &part.op, spec);
             self.norm(&layer(i, after), part.post.as_ref(), d);
         }
         self.norm(&layer(i, post), branch.post.as_ref(), d);
     }
-    /// Operations that no backend runs yet name no tensors.
-    fn op(&mut self, i: usize, op: &Op, d: usize) {
+    fn op(&mut self, i: usize, op: &Op, spec: &ModelSpec) {
+        let d = spec.d_model;
         match op {
             Op::Attention(a) => self.attention(i, a, d),
             Op::Mla(m) => self.mla(i, m, d),
             Op::Mlp(m) => self.mlp(i, "", m, d),
             Op::Moe(m) => self.moe(i, m, d),
+            Op::Laurel(l) => self.laurel(i, l, d),
+            Op::InputGate(_) => self.input_gate(i, spec),
             Op::DeltaNet(n) => self.delta_net(i, n, d),
             Op::Lightning(l) => self.lightning(i, l, d),
             Op::Mamba1(m) => self.mamba1(i, m, d),

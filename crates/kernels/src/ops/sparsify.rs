@@ -1,0 +1,32 @@
+//! Gates that only what stands out of its row passes, by a cut that would be a normal distribution's.
+//! You et al. 2025, arXiv:2506.06644.
+//!
+//! Plain code for all tiers: two sums and a subtraction, in a fixed order.
+use super::Ctx;
+use crate::mat::Mat;
+
+/// `x = max(x - (mean + deviations · std), 0)` row by row, where `std` is the row's own, its mean
+/// known.
+pub fn sparsify(ctx: &Ctx, deviations: f32, x: &mut Mat) {
+    let (rows, cols) = (x.rows(), x.cols());
+    let out = x.shared();
+    ctx.each_row(rows, cols, |i| {
+        // SAFETY: a row is one task's.
+        let row = unsafe { out.part(i, 0, cols) };
+        let mean = sum(row, |x| x) / cols as f32;
+        let variance = sum(row, |x| (x - mean) * (x - mean)) / cols as f32;
+        let cut = mean + deviations * variance.sqrt();
+        row.iter_mut().for_each(|x| *x = if *x < cut { 0.0 } else { *x - cut });
+    });
+}
+
+/// The sum over all `x` of `of(x)`: sixteen partial sums, element `i` going to number `i % 16`.
+pub(super) fn sum(x: &[f32], of: impl Fn(f32) -> f32) -> f32 {
+    let mut partial = [0f32; 16];
+    let (whole, rest) = x.as_chunks::<16>();
+    for x in whole {
+        partial.iter_mut().zip(x).for_each(|(sum, x)| *sum += of(*x));
+    }
+    partial.iter_mut().zip(rest).for_each(|(sum, x)| *sum += of(*x));
+    partial.iter().sum()
+}
