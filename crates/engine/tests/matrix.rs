@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 const PRECISIONS: [(&str, Quant, [f64; 3]); 5] = [
     ("native", Quant::Native, [2e-3, 2e-3, 2e-3]),
     ("bf16", Quant::Bf16, [2e-3, 2e-3, 2e-3]),
-    ("int8", Quant::Int8, [5e-3, 0.1, 0.25]),
-    ("int8int8", Quant::Int8Int8, [1e-2, 0.15, 0.25]),
-    ("int4", Quant::Int4, [0.5, 1.0, 2.0]),
+    ("int8", Quant::Int8, [2e-2, 0.1, 0.25]),
+    ("int8int8", Quant::Int8Int8, [3e-2, 0.15, 0.25]),
+    ("int4", Quant::Int4, [0.6, 1.0, 2.0]),
 ];
 
 /// One golden's line.
