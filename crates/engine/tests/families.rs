@@ -6,7 +6,7 @@ use rinfer_engine::backend::LoadError;
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
 use rinfer_engine::families::{FAMILIES, Family, find};
-use rinfer_engine::spec::{Attention, Head, ModelSpec, Op};
+use rinfer_engine::spec::{Attention, Head, ModelSpec, Op, Reach};
 use rinfer_engine::weights::{Checkpoint, needs};
 use rinfer_kernels::Kernels;
 use rinfer_testkit::Golden;
@@ -196,6 +196,45 @@ fn wrong_configs() {
     check("gemma3n_text", "num_kv_shared_layers", json!(5), "'num_kv_shared_layers'");
     check("gemma4_e2b", "num_kv_shared_layers", json!(9), "'num_kv_shared_layers'");
     check("gemma4_e2b", "use_bidirectional_attention", json!("all"), "'use_bidirectional");
+    check("gemma", "use_bidirectional_attention", json!(true), "'use_bidirectional_attention'");
+    check("minimax_m2", "rotary_dim", json!(1000), "'rotary_dim'");
+    check("gpt_oss", "swiglu_alpha", json!(1.0), "'swiglu_alpha'");
+    check("apertus", "hidden_act", json!("relu"), "'hidden_act'");
+    check("baichuan", "vocab_size", json!(125_696), "'vocab_size'");
+    check("glm_moe_dsa", "indexer_types", json!(["full", "some"]), "'indexer_types'");
+}
+
+/// What a config leaves to transformers' class: its default, which null is not.
+#[test]
+fn absent_keys() {
+    let resolve = |name: &str, key: &str, value: Option<Value>| {
+        let g = golden(name);
+        let mut config = g.config.clone();
+        let map = config.as_object_mut().expect("an object");
+        map.remove(key);
+        map.extend(value.map(|value| (key.to_owned(), value)));
+        open(&config, &Memory(g.weights)).unwrap_or_else(|e| panic!("{name}, {key}: {e}")).spec
+    };
+    let reach = |name, key, value| resolve(name, key, value).attentions().next().unwrap().reach;
+    assert_eq!(reach("mistral", "sliding_window", None), Reach::Window(4096));
+    assert_eq!(reach("mistral", "sliding_window", Some(Value::Null)), Reach::All);
+    assert_eq!(reach("exaone4_1b", "sliding_window_pattern", Some(json!(0))), Reach::All);
+    assert_eq!(reach("llama4_text", "attention_chunk_size", None), Reach::Chunk(8192));
+    assert_eq!(reach("llama4_text", "attention_chunk_size", Some(Value::Null)), Reach::All);
+    for (name, key, value) in [
+        ("ernie4_5", "tie_word_embeddings", json!(true)),
+        ("exaone_moe", "first_k_dense_replace", json!(1)),
+        ("exaone_moe", "routed_scaling_factor", json!(2.5)),
+        ("afmoe", "num_dense_layers", json!(1)),
+        ("glm4", "rms_norm_eps", json!(1.5625e-7)),
+        ("minicpm3", "scale_depth", json!(1.4)),
+        ("qwen3_moe", "norm_topk_prob", json!(false)),
+    ] {
+        assert_eq!(resolve(name, key, None), resolve(name, key, Some(value)), "{name}, {key}");
+    }
+    let scale =
+        |value| resolve("gpt2", "scale_attn_weights", value).attentions().next().unwrap().scale;
+    assert_eq!((scale(None), scale(Some(json!(false)))), (0.25, 1.0));
 }
 
 /// Changes the tensors of a good checkpoint and expects an error that names one.

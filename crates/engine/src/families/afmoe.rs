@@ -19,10 +19,14 @@ pub static AFMOE: Family = Family {
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"head_dim": 128, "rms_norm_eps": 1e-5}));
+    let cfg = &cfg.with_defaults(json!({
+        "head_dim": 128, "rms_norm_eps": 1e-5, "sliding_window": 1024, "num_dense_layers": 1,
+        "num_experts": 64, "num_experts_per_tok": 6, "num_shared_experts": 2,
+        "moe_intermediate_size": 1408,
+    }));
     let c = Common::read(cfg)?;
     let attention =
-        Attention { qk_norm: c.qk_norm(), out_gate: Some(OutGate::PerChannel), ..c.attention() };
+        Attention { qk_norm: c.qk_norm(), out_gate: Some(OutGate::PerChannel), ..c.biased(cfg)? };
     let every = cfg.size_or("global_attn_every_n_layers", 4)?;
     let reaches = cfg.reaches(c.layers, |i| !(i + 1).is_multiple_of(every))?;
     let act = cfg.act("hidden_act", Act::Silu)?;

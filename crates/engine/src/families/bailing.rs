@@ -4,7 +4,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::{EXPERTS, after_dense, by_sigmoid, by_softmax};
-use super::common::names::DECODER;
+use super::common::names::{DECODER, QKV};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 
@@ -19,9 +19,7 @@ pub static BAILING_MOE: Family = Family {
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let c = Common::read(cfg)?.permuted(cfg);
     let normed = cfg.flag("use_qk_norm", false)?;
     let attention = Attention {
         qk_norm: c.qk_norm().filter(|_| normed),
@@ -43,10 +41,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 
 const NAMES: &[Rename] = &[
     To("model.word_embeddings", "token_embd"),
-    Split(
-        "model.layers.{}.attention.query_key_value",
-        &["blk.{}.attn_q", "blk.{}.attn_k", "blk.{}.attn_v"],
-    ),
+    Split("model.layers.{}.attention.query_key_value", QKV),
     To("model.layers.{}.attention.dense", "blk.{}.attn_output"),
     To("model.layers.{}.attention.query_layernorm", "blk.{}.attn_q_norm"),
     To("model.layers.{}.attention.key_layernorm", "blk.{}.attn_k_norm"),

@@ -1,6 +1,7 @@
 //! BLOOM and MPT: no rotation but a penalty for distance (ALiBi), fused projections, MLPs without a
 //! gate, a tied head. Workshop 2022, arXiv:2211.05100; MosaicML 2023, databricks.com/blog/mpt-7b.
 use super::Rename::{self, *};
+use super::common::names::QKV;
 use super::common::{Common, four_times, slopes};
 use super::{Cut, Family, Per};
 use crate::config::{Config, ConfigError};
@@ -93,11 +94,7 @@ const BLOOM_NAMES: &[Rename] = &[
     To("transformer.word_embeddings", "token_embd"),
     To("transformer.word_embeddings_layernorm", "token_embd_norm"),
     To("transformer.h.{}.input_layernorm", "blk.{}.attn_norm"),
-    Cut(
-        "transformer.h.{}.self_attention.query_key_value",
-        Cut::Heads(Per::Head),
-        &["blk.{}.attn_q", "blk.{}.attn_k", "blk.{}.attn_v"],
-    ),
+    Cut("transformer.h.{}.self_attention.query_key_value", Cut::Heads(Per::Head), QKV),
     To("transformer.h.{}.self_attention.dense", "blk.{}.attn_output"),
     To("transformer.h.{}.post_attention_layernorm", "blk.{}.ffn_norm"),
     To("transformer.h.{}.mlp.dense_h_to_4h", "blk.{}.ffn_up"),
@@ -109,7 +106,7 @@ const BLOOM_NAMES: &[Rename] = &[
 const MPT_NAMES: &[Rename] = &[
     To("transformer.wte", "token_embd"),
     To("transformer.blocks.{}.norm_1", "blk.{}.attn_norm"),
-    Split("transformer.blocks.{}.attn.Wqkv", &["blk.{}.attn_q", "blk.{}.attn_k", "blk.{}.attn_v"]),
+    Split("transformer.blocks.{}.attn.Wqkv", QKV),
     To("transformer.blocks.{}.attn.out_proj", "blk.{}.attn_output"),
     To("transformer.blocks.{}.norm_2", "blk.{}.ffn_norm"),
     To("transformer.blocks.{}.ffn.up_proj", "blk.{}.ffn_up"),

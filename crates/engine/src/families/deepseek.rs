@@ -31,10 +31,13 @@ pub static MISTRAL4: Family =
     Family { name: "mistral4", hf: &["mistral4"], spec: mistral4, ..DEEPSEEK_V3 };
 
 fn v2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    if cfg.float_or("attention_temperature_scale", 0.0)? != 0.0 {
+        return Err(cfg.refuse("attention_temperature_scale", "nothing"));
+    }
     if cfg.text("scoring_func")? == Some("sigmoid") {
         return v3(cfg);
     }
-    let cfg = &cfg.with_defaults(json!({"topk_method": "greedy"}));
+    let cfg = &cfg.with_defaults(json!({"topk_method": "greedy", "n_shared_experts": 2}));
     let grouped = cfg.text("topk_method")? != Some("greedy");
     let (count, top) = (cfg.size_or("n_group", 1)?, cfg.size_or("topk_group", 1)?);
     let router = Router {

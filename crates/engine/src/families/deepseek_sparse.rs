@@ -33,11 +33,16 @@ fn glm_dsa(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 
 /// Which layers have an indexer.
 fn choosing(cfg: &Config, layers: usize) -> Result<Vec<bool>, ConfigError> {
-    let (types, pattern) = (cfg.texts("indexer_types")?, cfg.get("index_topk_pattern"));
+    let (types, pattern) = (cfg.texts("indexer_types")?, cfg.text("index_topk_pattern")?);
     let (key, choosing) = if !types.is_empty() {
+        if !types.iter().all(|t| t == "full" || t == "shared") {
+            return Err(cfg.refuse("indexer_types", "a list of full or shared"));
+        }
         ("indexer_types", types.iter().map(|t| t == "full").collect())
-    } else if pattern.is_some() {
-        let pattern = cfg.text("index_topk_pattern")?.unwrap_or_default();
+    } else if let Some(pattern) = pattern {
+        if !pattern.chars().all(|c| c == 'F' || c == 'S') {
+            return Err(cfg.refuse("index_topk_pattern", "F or S for each layer"));
+        }
         ("index_topk_pattern", pattern.chars().map(|c| c == 'F').collect())
     } else {
         let offset = cfg.count_or("index_skip_topk_offset", 2)?;

@@ -21,7 +21,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({
         "rms_norm_eps": 1e-5, "rope_theta": 5e5, "tie_word_embeddings": true, "moe_num_experts": 64,
         "moe_k": 6, "moe_num_shared_experts": 2, "moe_layer_start_index": 1,
-        "moe_layer_end_index": -1,
+        "moe_layer_end_index": -1, "num_key_value_heads": 4, "moe_intermediate_size": 1536,
     }));
     let mut c = Common::read(cfg)?;
     c.rope.layout = RopeLayout::Pairs;

@@ -17,7 +17,8 @@ pub static EXAONE4: Family = Family {
 };
 
 fn exaone4(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let c = Common::read(&cfg.with_defaults(json!({"rms_norm_eps": 1e-5})))?;
+    let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5, "sliding_window": 4096}));
+    let c = Common::read(cfg)?;
     let mlp = c.gated(cfg.act("hidden_act", Act::Silu)?);
     Ok(c.model(attentions(cfg, &c)?.into_iter().map(|attention| {
         vec![

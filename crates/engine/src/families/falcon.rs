@@ -3,7 +3,7 @@
 //! Almazrouei et al. 2023, arXiv:2311.16867.
 use super::Rename::{self, *};
 use super::common::names::{FUSED, QKV};
-use super::common::{Common, four_times, slopes};
+use super::common::{Common, bf16, four_times, slopes};
 use super::{Cut, Family, Per};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -21,6 +21,7 @@ pub static FALCON: Family = Family {
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg
         .with_aliases(&[
+            ("n_embed", "hidden_size"),
             ("n_layer", "num_hidden_layers"),
             ("n_head", "num_attention_heads"),
             ("ffn_hidden_size", "intermediate_size"),
@@ -48,22 +49,15 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         attention = Attention { rope: None, alibi: Some(Alibi { slopes }), ..attention };
     }
     let mlp = c.plain(cfg.act("hidden_act", Act::Gelu)?, bias);
-    let ops = || [Op::Attention(attention.clone()), Op::Mlp(mlp.clone())];
+    let ops = [Op::Attention(attention), Op::Mlp(mlp)];
     let two = grouped && cfg.size_or("num_ln_in_parallel_attn", 2)? == 2;
     let own = |op| Part { pre: Some(c.norm), ..Part::from(op) };
-    let layer = |_| match (grouped || cfg.flag("parallel_attn", true)?, two) {
-        (true, true) => Ok(vec![Branch::bare(ops().map(own).into())]),
-        (true, false) => Ok(vec![Branch::parallel(c.norm, ops())]),
-        (false, _) => Ok(ops().map(|op| Branch::pre(c.norm, op)).into()),
+    let layer: Layer = match (grouped || cfg.flag("parallel_attn", true)?, two) {
+        (true, true) => vec![Branch::bare(ops.map(own).into())],
+        (true, false) => vec![Branch::parallel(c.norm, ops)],
+        (false, _) => ops.map(|op| Branch::pre(c.norm, op)).into(),
     };
-    let layers: Vec<Layer> = (0..c.layers).map(layer).collect::<Result<_, ConfigError>>()?;
-    Ok(c.model(layers.into_iter()))
-}
-
-/// To the nearest of 8 bits, ties to even.
-fn bf16(x: f32) -> f32 {
-    let bits = x.to_bits();
-    f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
+    Ok(c.model(std::iter::repeat_n(layer, c.layers)))
 }
 
 const NAMES: &[Rename] = &[

@@ -33,7 +33,12 @@ fn gemma(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"head_dim": 256, "max_position_embeddings": 8192}));
     let c = read(cfg)?;
     let attention = c.biased(cfg)?;
-    let mlp = c.gated(cfg.act("hidden_activation", Act::GeluTanh)?);
+    // The first release says "gelu" and means its tanh form.
+    let act = match cfg.text("hidden_act")? {
+        Some("gelu") => Act::GeluTanh,
+        _ => cfg.act("hidden_act", Act::GeluTanh)?,
+    };
+    let mlp = c.gated(act);
     let mut spec = c.decoder((0..c.layers).map(|_| attention.clone()), &mlp);
     spec.embed.scale = root(&c);
     Ok(spec)
@@ -69,6 +74,9 @@ fn gemma3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn read(cfg: &Config) -> Result<Common, ConfigError> {
+    if cfg.flag("use_bidirectional_attention", false)? {
+        return Err(cfg.refuse("use_bidirectional_attention", "false"));
+    }
     Common::read(&cfg.with_defaults(json!({"tie_word_embeddings": true})))
 }
 

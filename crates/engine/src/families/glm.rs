@@ -69,11 +69,17 @@ fn chatglm(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         true => cfg.size("multi_query_group_num")?,
         false => cfg.size("num_attention_heads")?,
     };
-    glm(&cfg.with_defaults(json!({"rope_theta": theta, "num_key_value_heads": groups})))
+    glm(&cfg.with_defaults(json!({
+        "rope_theta": theta, "num_key_value_heads": groups, "attention_bias": false,
+        "rms_norm_eps": 1e-5,
+    })))
 }
 
 fn read(cfg: &Config) -> Result<(Common, Attention, Mlp), ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"partial_rotary_factor": 0.5}));
+    let cfg = &cfg.with_defaults(json!({
+        "partial_rotary_factor": 0.5, "attention_bias": true, "rms_norm_eps": 1.5625e-7,
+        "head_dim": 128, "num_key_value_heads": 2,
+    }));
     let mut c = Common::read(cfg)?;
     c.rope.layout = RopeLayout::Pairs;
     let qkv_bias = cfg.flag("attention_bias", false)?;

@@ -2,9 +2,9 @@
 //! Zeng et al. 2025, arXiv:2508.06471; Huo et al. 2025, arXiv:2506.05767.
 use super::Family;
 use super::Rename::{self, *};
-use super::common::Common;
 use super::common::experts::{EXPERTS, after_dense, by_sigmoid};
 use super::common::names::DECODER;
+use super::common::{Common, slides};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -36,7 +36,8 @@ pub static EXAONE_MOE: Family = Family {
 
 fn glm4_moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({
-        "partial_rotary_factor": 0.5, "head_dim": 128, "first_k_dense_replace": 1,
+        "partial_rotary_factor": 0.5, "first_k_dense_replace": 1, "rms_norm_eps": 1e-5,
+        "num_key_value_heads": 8, "n_shared_experts": 1,
     }));
     let mut c = Common::read(cfg)?;
     // GGUF counts the layers that predict further tokens, which are not run.
@@ -48,7 +49,7 @@ fn glm4_moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn dots1(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"norm_topk_prob": false}));
+    let cfg = &cfg.with_defaults(json!({"norm_topk_prob": false, "sliding_window": 4096}));
     let c = Common::read(cfg)?;
     let attention = Attention { qk_norm: c.qk_norm(), ..c.biased(cfg)? };
     let window = cfg.optional_size("sliding_window")?.is_some();
@@ -59,9 +60,14 @@ fn dots1(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn exaone_moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let cfg = &cfg.with_defaults(json!({
+        "rms_norm_eps": 1e-5, "sliding_window": 4096, "first_k_dense_replace": 1,
+        "moe_intermediate_size": 1024, "num_experts": 64, "num_experts_per_tok": 8,
+        "num_shared_experts": 1, "routed_scaling_factor": 2.5,
+    }));
     let c = Common::read(cfg)?;
     let attention = Attention { qk_norm: c.qk_norm(), ..c.attention() };
-    let reaches = cfg.reaches(c.layers, |i| !(i + 1).is_multiple_of(4))?;
+    let reaches = cfg.reaches(c.layers, slides(cfg, 4)?)?;
     let windows = reaches.iter().any(|reach| *reach != Reach::All);
     let attentions = reaches.into_iter().map(|reach| {
         // Beside local layers, those that see everything do not rotate.

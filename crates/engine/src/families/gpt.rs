@@ -78,7 +78,7 @@ fn read(cfg: &Config) -> Result<Config, ConfigError> {
 }
 
 /// With learned positions, before which the table has `offset` rows. Scores are multiplied by
-/// `scale` of the layer beside the usual.
+/// `scale` of the layer, and as usual unless the config says that they are not.
 fn learned(
     cfg: &Config,
     mut c: Common,
@@ -89,7 +89,8 @@ fn learned(
     c.norm = Norm::layer(c.eps);
     let attention = Attention { rope: None, qkv_bias: true, out_bias: true, ..c.attention() };
     let mlp = c.plain(cfg.act("hidden_act", act)?, true);
-    let of = |i| Attention { scale: attention.scale * scale(i), ..attention.clone() };
+    let usual = if cfg.flag("scale_attn_weights", true)? { attention.scale } else { 1.0 };
+    let of = |i| Attention { scale: usual * scale(i), ..attention.clone() };
     let mut spec = c.decoder((0..c.layers).map(of), &mlp);
     spec.ropes.clear();
     spec.embed.positions = Some(Positions { rows: c.context + offset, offset });

@@ -23,11 +23,15 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({
         "head_dim": 64, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 15e4,
         "attention_bias": true, "num_local_experts": 128, "num_experts_per_tok": 4,
+        "sliding_window": 128,
     }));
     let c = Common::read(cfg)?;
     let attention = Attention { sinks: true, ..c.biased(cfg)? };
     let router = Router { score: Score::SoftmaxOfTopK, bias: true, ..by_softmax(false) };
     let limit = cfg.positive_or("swiglu_limit", 7.0)?;
+    if cfg.float_or("swiglu_alpha", 1.702)? != 1.702 {
+        return Err(cfg.refuse("swiglu_alpha", "1.702"));
+    }
     let mut moe = c.moe(cfg, Act::SiluClamped { limit }, router)?;
     moe.expert.bias = true;
     let reaches = cfg.reaches(c.layers, |i| i % 2 == 0)?;

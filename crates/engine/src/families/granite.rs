@@ -51,9 +51,8 @@ struct Scales {
     logits: f32,
 }
 
-fn scaled(cfg: &Config, mut c: Common, by: &Scales) -> Result<ModelSpec, ConfigError> {
-    // GGUF's converter permutes q and k rows for these architectures.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+fn scaled(cfg: &Config, c: Common, by: &Scales) -> Result<ModelSpec, ConfigError> {
+    let c = c.permuted(cfg);
     let attention = Attention { scale: by.attention, ..c.biased(cfg)? };
     let bias = cfg.flag("mlp_bias", false)?;
     let mlp = Mlp { bias, ..c.gated(cfg.act("hidden_act", Act::Silu)?) };

@@ -20,14 +20,12 @@ pub static GRANITE_HYBRID: Family = Family {
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &by_layer(cfg);
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let c = Common::read(cfg)?.permuted(cfg);
     let mixer = HYBRID.mamba2(cfg, Some(c.rms()))?;
     let told = cfg.text("position_embedding_type")? == Some("rope");
     let rotates = cfg.pick(told, cfg.flag("rope_finetuned", true)?);
     let attention = Attention {
-        scale: cfg.positive_or("attention_multiplier", 1.0)?,
+        scale: cfg.positive_or("attention_multiplier", cfg.pick(1.0, c.attention().scale))?,
         rope: rotates.then_some(RopeId(0)),
         ..c.biased(cfg)?
     };

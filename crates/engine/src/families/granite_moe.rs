@@ -18,10 +18,8 @@ pub static GRANITE_MOE: Family = Family {
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
-    let scale = cfg.positive_or("attention_multiplier", 1.0)?;
+    let c = Common::read(cfg)?.permuted(cfg);
+    let scale = cfg.positive_or("attention_multiplier", cfg.pick(1.0, c.attention().scale))?;
     let attention = Attention { scale, ..c.biased(cfg)? };
     let router = Router { score: Score::SoftmaxOfTopK, ..by_softmax(false) };
     let moe = c.moe(cfg, cfg.act("hidden_act", Act::Silu)?, router)?;

@@ -7,6 +7,7 @@ use super::common::Common;
 use super::common::names::DECODER;
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
+use serde_json::json;
 
 pub static LLAMA: Family = Family {
     name: "llama",
@@ -16,19 +17,31 @@ pub static LLAMA: Family = Family {
     names: &[DECODER],
     gguf_names: &[],
 };
-pub static MISTRAL: Family =
-    Family { name: "mistral", hf: &["mistral", "ministral", "ministral3"], gguf: &[], ..LLAMA };
+pub static MISTRAL: Family = Family {
+    name: "mistral",
+    hf: &["mistral", "ministral", "ministral3"],
+    gguf: &[],
+    spec: mistral,
+    ..LLAMA
+};
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let c = Common::read(cfg)?.permuted(cfg);
     let attention = Attention { temperature: temperature(cfg)?, ..c.biased(cfg)? };
     let reaches = cfg.reaches(c.layers, |_| true)?;
     let mlp =
         Mlp { bias: cfg.flag("mlp_bias", false)?, ..c.gated(cfg.act("hidden_act", Act::Silu)?) };
     let attentions = reaches.into_iter().map(|reach| Attention { reach, ..attention.clone() });
     Ok(c.decoder(attentions, &mlp))
+}
+
+fn mistral(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let defaults = if cfg.text("model_type")? == Some("ministral3") {
+        json!({"num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5})
+    } else {
+        json!({"num_key_value_heads": 8, "sliding_window": 4096})
+    };
+    spec(&cfg.with_defaults(defaults))
 }
 
 fn temperature(cfg: &Config) -> Result<Option<Temperature>, ConfigError> {

@@ -7,7 +7,7 @@ use super::common::names::DECODER;
 use super::{Cut, Family};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub static LLAMA4: Family = Family {
     name: "llama4",
@@ -22,6 +22,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({
         "head_dim": 128, "rms_norm_eps": 1e-5, "rope_theta": 5e5, "num_local_experts": 16,
         "num_experts_per_tok": 1, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+        "num_key_value_heads": 8, "attention_chunk_size": 8192,
     }));
     let mut c = Common::read(cfg)?;
     c.rope.layout = RopeLayout::Pairs;
@@ -47,8 +48,9 @@ fn attentions(cfg: &Config, c: &Common, moe: &Moe) -> Result<Vec<Attention>, Con
     let normed = cfg.flag("use_qk_norm", true)? || cfg.pick(false, moe.experts != 128);
     let norm = Norm { weight: false, ..c.rms() };
     let qk_norm = QkNorm { norm, over: NormOver::Head, after_rope: true };
+    let chunk = cfg.pick(cfg.optional_size("attention_chunk_size")?, Some(8192));
     let local = Attention {
-        reach: Reach::Chunk(cfg.size_or("attention_chunk_size", 8192)?),
+        reach: chunk.map_or(Reach::All, Reach::Chunk),
         qk_norm: normed.then_some(qk_norm),
         ..c.biased(cfg)?
     };
@@ -57,7 +59,12 @@ fn attentions(cfg: &Config, c: &Common, moe: &Moe) -> Result<Vec<Attention>, Con
         period: cfg.positive_or("floor_scale", 8192.0)?,
         offset: 1.0,
     };
-    let tuned = cfg.flag("attn_temperature_tuning", true)?;
+    // A number in some releases.
+    let key = "attn_temperature_tuning";
+    let tuned = match cfg.get(key).is_some_and(Value::is_number) {
+        true => cfg.count_or(key, 1)? > 0,
+        false => cfg.flag(key, true)?,
+    };
     let global =
         Attention { rope: None, temperature: tuned.then_some(temperature), ..c.biased(cfg)? };
     let at = |i| if rotates(i) { local.clone() } else { global.clone() };

@@ -1,10 +1,10 @@
 //! Llama's arithmetic under other names of tensors and hyper-parameters: Baichuan 1, ERNIE 4.5,
-//! EXAONE 3, Helium, InternLM 1 to 3 and Seed-OSS. What differs is which biases there are, and
+//! EXAONE 3, Helium and Seed-OSS. What differs is which biases there are, and
 //! which elements of a head make a rotated pair.
+use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::names::{DECODER, QKV};
-use super::{Cut, Family, Per};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -21,11 +21,12 @@ pub static ERNIE4_5: Family = Family {
     name: "ernie4_5",
     hf: &["ernie4_5"],
     gguf: &["ernie4_5"],
-    spec: pairs,
+    spec: ernie,
     names: &[DECODER],
     gguf_names: &[],
 };
-pub static HELIUM: Family = Family { name: "helium", hf: &["helium"], gguf: &[], ..ERNIE4_5 };
+pub static HELIUM: Family =
+    Family { name: "helium", hf: &["helium"], gguf: &[], spec: helium, ..ERNIE4_5 };
 pub static EXAONE: Family = Family {
     name: "exaone",
     hf: &["exaone"],
@@ -34,40 +35,41 @@ pub static EXAONE: Family = Family {
     names: &[EXAONE_NAMES],
     gguf_names: &[],
 };
-pub static INTERNLM: Family = Family {
-    name: "internlm",
-    hf: &["internlm"],
-    gguf: &[],
-    spec: internlm,
-    names: &[DECODER],
-    gguf_names: &[],
-};
-pub static INTERNLM2: Family = Family {
-    name: "internlm2",
-    hf: &["internlm2"],
-    gguf: &["internlm2"],
-    spec: internlm2,
-    names: &[INTERNLM2_NAMES],
-    gguf_names: &[],
-};
-pub static INTERNLM3: Family =
-    Family { name: "internlm3", hf: &["internlm3"], spec: internlm3, ..INTERNLM };
 pub static SEED_OSS: Family = Family {
     name: "seed_oss",
     hf: &["seed_oss"],
     gguf: &["seed_oss"],
-    spec: halves,
+    spec: seed_oss,
     names: &[DECODER],
     gguf_names: &[&[To("blk.{}.post_attention_norm", "blk.{}.ffn_norm")]],
 };
 
-fn halves(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    spec(cfg, RopeLayout::Halves, |attention| attention)
+fn ernie(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let cfg = cfg.with_aliases(&[("use_bias", "attention_bias"), ("use_bias", "mlp_bias")]);
+    let defaults = json!({
+        "tie_word_embeddings": true, "rms_norm_eps": 1e-5, "rope_theta": 5e5, "head_dim": 128,
+        "num_key_value_heads": 2,
+    });
+    spec(&cfg.with_defaults(defaults), RopeLayout::Pairs)
 }
 
-fn pairs(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_aliases(&[("use_bias", "attention_bias"), ("use_bias", "mlp_bias")]);
-    spec(cfg, RopeLayout::Pairs, |attention| attention)
+fn helium(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let defaults = json!({
+        "rms_norm_eps": 1e-8, "rope_theta": 1e5, "head_dim": 128, "attention_out_bias": false,
+    });
+    spec(&cfg.with_defaults(defaults), RopeLayout::Pairs)
+}
+
+fn seed_oss(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    halves(&cfg.with_defaults(json!({
+        "attention_bias": true, "attention_out_bias": false, "head_dim": 128,
+        "num_key_value_heads": 8,
+    })))
+}
+
+/// The same, with halves that make pairs.
+pub fn halves(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    spec(cfg, RopeLayout::Halves)
 }
 
 fn baichuan(cfg: &Config) -> Result<ModelSpec, ConfigError> {
@@ -75,6 +77,10 @@ fn baichuan(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     // The larger ones, of 40 heads, have ALiBi and say so nowhere.
     if cfg.size("num_attention_heads")? == 40 && cfg.size("hidden_size")? == 5120 {
         return Err(cfg.refuse("hidden_size", "that of a model of 7 billion parameters"));
+    }
+    // The second generation norms its head's rows, and says so nowhere either.
+    if cfg.size("vocab_size")? == 125_696 {
+        return Err(cfg.refuse("vocab_size", "that of the first generation, 64000"));
     }
     halves(cfg)
 }
@@ -87,33 +93,11 @@ fn exaone(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     ]))
 }
 
-fn internlm(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let theta = cfg.positive_or("rotary.base", 1e4)?;
-    let cfg = cfg.with_defaults(json!({"bias": true, "rope_theta": theta}));
-    halves(&cfg.with_aliases(&[("bias", "attention_bias")]))
-}
-
-fn internlm2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = cfg.with_defaults(json!({"bias": true}));
-    // GGUF's converter permutes q and k rows for this architecture.
-    let layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
-    spec(&cfg.with_aliases(&[("bias", "attention_bias")]), layout, |attention| attention)
-}
-
-fn internlm3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let (qkv_bias, out_bias) = (cfg.flag("qkv_bias", false)?, cfg.flag("bias", false)?);
-    let cfg = cfg.with_aliases(&[("bias", "mlp_bias")]);
-    spec(&cfg, RopeLayout::Halves, |attention| Attention { qkv_bias, out_bias, ..attention })
-}
-
-fn spec(
-    cfg: &Config,
-    layout: RopeLayout,
-    change: impl Fn(Attention) -> Attention,
-) -> Result<ModelSpec, ConfigError> {
+/// With pairs where `layout` says, and biases where the config does.
+pub fn spec(cfg: &Config, layout: RopeLayout) -> Result<ModelSpec, ConfigError> {
     let mut c = Common::read(cfg)?;
     c.rope.layout = layout;
-    let attention = change(c.biased(cfg)?);
+    let attention = c.biased(cfg)?;
     let bias = cfg.flag("mlp_bias", false)?;
     let mlp = Mlp { bias, ..c.gated(cfg.act("hidden_act", Act::Silu)?) };
     Ok(c.decoder((0..c.layers).map(|_| attention.clone()), &mlp))
@@ -136,17 +120,4 @@ const EXAONE_NAMES: &[Rename] = &[
     To("transformer.h.{}.mlp.c_proj", "blk.{}.ffn_down"),
     Ignore("transformer.h.{}.attn.attention.rotary.inv_freq"),
     Ignore("transformer.rotary.inv_freq"),
-];
-
-const INTERNLM2_NAMES: &[Rename] = &[
-    To("model.tok_embeddings", "token_embd"),
-    To("model.norm", "output_norm"),
-    To("output", "output"),
-    To("model.layers.{}.attention_norm", "blk.{}.attn_norm"),
-    Cut("model.layers.{}.attention.wqkv", Cut::Heads(Per::KvHead), QKV),
-    To("model.layers.{}.attention.wo", "blk.{}.attn_output"),
-    To("model.layers.{}.ffn_norm", "blk.{}.ffn_norm"),
-    To("model.layers.{}.feed_forward.w1", "blk.{}.ffn_gate"),
-    To("model.layers.{}.feed_forward.w3", "blk.{}.ffn_up"),
-    To("model.layers.{}.feed_forward.w2", "blk.{}.ffn_down"),
 ];

@@ -19,6 +19,7 @@ pub static MINICPM3: Family = Family {
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &latent_heads(cfg)?.with_defaults(json!({
         "rms_norm_eps": 1e-5, "tie_word_embeddings": true, "rope_interleave": false,
+        "scale_emb": 12.0, "scale_depth": 1.4, "dim_model_base": 256,
     }));
     let mut c = Common::read(cfg)?;
     c.rope = c.latent_rope(cfg)?;
@@ -26,12 +27,14 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let latents = vec![c.latent(&heads)?; c.layers];
     let mlp = c.gated(cfg.act("hidden_act", Act::Silu)?);
     let mut spec = c.latent_decoder(latents, std::iter::repeat_n(Op::Mlp(mlp), c.layers));
-    let depth = cfg.positive_or("scale_depth", 1.4)?;
+    // Null is a scale of one.
+    let deep = (c.layers as f32).sqrt();
+    let depth = cfg.positive_or("scale_depth", deep)?;
     for branch in spec.layers.iter_mut().flatten() {
-        branch.scale = depth / (c.layers as f32).sqrt();
+        branch.scale = depth / deep;
     }
-    spec.embed.scale = cfg.positive_or("scale_emb", 12.0)?;
-    let scale = cfg.size_or("dim_model_base", 256)? as f32 / c.d_model as f32;
+    spec.embed.scale = cfg.positive("scale_emb")?;
+    let scale = cfg.size_or("dim_model_base", c.d_model)? as f32 / c.d_model as f32;
     spec.head = Head::Lm { tied: c.tied, bias: false, scale, softcap: None };
     Ok(spec)
 }

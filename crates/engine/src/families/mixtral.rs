@@ -30,9 +30,7 @@ fn mixtral(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "num_local_experts": 8, "num_experts_per_tok": 2, "num_key_value_heads": 8,
         "rms_norm_eps": 1e-5, "rope_theta": 1e6,
     }));
-    let mut c = Common::read(cfg)?;
-    // GGUF calls it Llama, and permutes its q and k rows as Llama's.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let c = Common::read(cfg)?.permuted(cfg);
     let moe = c.moe(cfg, cfg.act("hidden_act", Act::Silu)?, by_softmax(true))?;
     let reaches = cfg.reaches(c.layers, |_| true)?;
     let attentions = reaches.into_iter().map(|reach| Attention { reach, ..c.attention() });
@@ -40,9 +38,15 @@ fn mixtral(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn minimax_m2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"head_dim": 128, "rope_theta": 5e6}));
+    let cfg = &cfg.with_defaults(json!({
+        "head_dim": 128, "rope_theta": 5e6, "num_key_value_heads": 8, "num_local_experts": 256,
+        "num_experts_per_tok": 8,
+    }));
     let mut c = Common::read(cfg)?;
     c.rope.dim = cfg.size_or("rotary_dim", c.rope.dim)?;
+    if c.rope.dim > c.head_dim || !c.rope.dim.is_multiple_of(2) {
+        return Err(cfg.refuse("rotary_dim", "an even number of a head's elements"));
+    }
     let moe = c.moe(cfg, cfg.act("hidden_act", Act::Silu)?, by_sigmoid(cfg)?)?;
     let qk_norm = Some(QkNorm { norm: c.rms(), over: NormOver::Whole, after_rope: false });
     let attentions = (0..c.layers).map(|_| Attention { qk_norm, ..c.attention() });

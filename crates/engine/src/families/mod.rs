@@ -27,6 +27,7 @@ mod granite;
 mod granite_hybrid;
 mod granite_moe;
 mod hunyuan;
+mod internlm;
 mod jamba;
 mod kimi_linear;
 mod lfm2;
@@ -98,9 +99,9 @@ pub static FAMILIES: &[&Family] = &[
     &llama_like::ERNIE4_5,
     &llama_like::HELIUM,
     &llama_like::EXAONE,
-    &llama_like::INTERNLM,
-    &llama_like::INTERNLM2,
-    &llama_like::INTERNLM3,
+    &internlm::INTERNLM,
+    &internlm::INTERNLM2,
+    &internlm::INTERNLM3,
     &llama_like::SEED_OSS,
     &gpt::GPT2,
     &gpt::STARCODER,

@@ -36,7 +36,9 @@ enum Kind {
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &by_layer(cfg)
-        .with_defaults(json!({"layer_norm_epsilon": 1e-5, "time_step_min": 0.001}))
+        .with_defaults(json!({
+            "layer_norm_epsilon": 1e-5, "time_step_min": 0.001, "head_dim": 128, "num_key_value_heads": 8,
+        }))
         .with_aliases(&[
             ("layer_norm_epsilon", "rms_norm_eps"),
             ("layer_norm_eps", "rms_norm_eps"),

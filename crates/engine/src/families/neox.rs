@@ -35,7 +35,7 @@ pub static PHI: Family = Family {
 };
 
 fn gptj(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &four_times(&cfg.with_aliases(gpt::KEYS))?;
+    let cfg = &four_times(&cfg.with_aliases(gpt::KEYS).with_defaults(json!({"rotary_dim": 64})))?;
     let mut c = read(cfg)?;
     let rotated = cfg.optional_size("rotary_dim")?.unwrap_or(c.head_dim);
     if rotated > c.head_dim || !rotated.is_multiple_of(2) {

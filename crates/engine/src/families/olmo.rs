@@ -36,8 +36,10 @@ fn olmo(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 
 fn olmo2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let local = cfg.text("model_type")? == Some("olmo3");
-    let window = if local { json!(4096) } else { json!(null) };
-    let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5, "sliding_window": window}));
+    let (window, theta) = if local { (json!(4096), 5e5) } else { (json!(null), 1e4) };
+    let cfg = &cfg.with_defaults(json!({
+        "rms_norm_eps": 1e-5, "sliding_window": window, "rope_theta": theta,
+    }));
     let c = Common::read(cfg)?;
     let reaches = cfg.reaches(c.layers, slides(cfg, 4)?)?;
     let qk_norm = c.qk_norm().map(|norm| QkNorm { over: NormOver::Whole, ..norm });

@@ -1,10 +1,9 @@
 //! OLMoE, and FlexOlmo, which norms after its branches instead of before.
 //! Muennighoff et al. 2024, arXiv:2409.02060; Shi et al. 2025, arXiv:2507.07024.
 use super::Family;
-use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::{EXPERTS, by_softmax};
-use super::common::names::DECODER;
+use super::common::names::{DECODER, POST_NORMS};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -22,7 +21,7 @@ pub static FLEX_OLMO: Family = Family {
     hf: &["flex_olmo"],
     gguf: &[],
     spec: flex_olmo,
-    names: &[POST, EXPERTS, DECODER],
+    names: &[POST_NORMS, EXPERTS, DECODER],
     gguf_names: &[],
 };
 
@@ -35,7 +34,9 @@ fn olmoe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn flex_olmo(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"num_experts": 7, "num_experts_per_tok": 5}));
+    let cfg = &cfg.with_defaults(json!({
+        "num_experts": 7, "num_experts_per_tok": 5, "rope_theta": 5e5,
+    }));
     let (c, attention, moe) = parts(cfg)?;
     Ok(c.model((0..c.layers).map(|_| {
         vec![
@@ -56,8 +57,3 @@ fn parts(cfg: &Config) -> Result<(Common, Attention, Moe), ConfigError> {
     let moe = c.moe(cfg, cfg.act("hidden_act", Act::Silu)?, router)?;
     Ok((c, attention, moe))
 }
-
-const POST: &[Rename] = &[
-    To("model.layers.{}.post_attention_layernorm", "blk.{}.post_attention_norm"),
-    To("model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"),
-];

@@ -6,6 +6,7 @@ use super::common::Common;
 use super::common::names::{DECODER, FUSED, GATE_UP, QKV};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
+use serde_json::json;
 
 pub static PHI3: Family = Family {
     name: "phi3",
@@ -17,6 +18,10 @@ pub static PHI3: Family = Family {
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    let cfg = &cfg.with_defaults(json!({
+        "rms_norm_eps": 1e-5, "max_position_embeddings": 4096,
+        "original_max_position_embeddings": 4096,
+    }));
     let c = Common::read(cfg)?;
     let attention = c.biased(cfg)?;
     let reaches = cfg.reaches(c.layers, |_| true)?;

@@ -21,6 +21,7 @@ pub static PHIMOE: Family = Family {
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({
         "num_local_experts": 16, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
+        "num_key_value_heads": 8,
     }));
     let mut c = Common::read(cfg)?;
     c.norm = Norm::layer(c.eps);

@@ -30,6 +30,7 @@ fn qwen3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn model(cfg: &Config, c: &Common, attention: Attention) -> Result<ModelSpec, ConfigError> {
+    let cfg = &cfg.with_defaults(json!({"sliding_window": 4096}));
     let slides = cfg.flag("use_sliding_window", false)?;
     let first = cfg.count_or("max_window_layers", 28)?;
     let reaches = cfg.reaches(c.layers, |i| slides && i >= first)?;

@@ -2,7 +2,7 @@
 //! Botev et al. 2024, arXiv:2404.07839.
 use super::Family;
 use super::Rename::{self, *};
-use super::common::Common;
+use super::common::{Common, bf16};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -44,16 +44,11 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         };
         vec![Branch::pre(c.rms(), mixer), Branch::pre(c.rms(), Op::Mlp(mlp.clone()))]
     }));
-    spec.embed.scale = to_bf16((c.d_model as f64).sqrt() as f32);
+    // As the class keeps it.
+    spec.embed.scale = bf16((c.d_model as f64).sqrt() as f32);
     let softcap = cfg.optional_positive("logits_soft_cap")?;
     spec.head = Head::Lm { tied: c.tied, bias: false, scale: 1.0, softcap };
     Ok(spec)
-}
-
-/// The nearest number of eight bits, as the class keeps its scale.
-fn to_bf16(x: f32) -> f32 {
-    let bits = x.to_bits();
-    f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
 }
 
 const NAMES: &[Rename] = &[

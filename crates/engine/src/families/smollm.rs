@@ -21,9 +21,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "tie_word_embeddings": true, "rope_theta": 2e6, "num_key_value_heads": 4,
         "max_position_embeddings": 32_768,
     }));
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let c = Common::read(cfg)?.permuted(cfg);
     let rotates = cfg.sizes("no_rope_layers")?;
     let every = cfg.size_or("no_rope_layer_interval", 4)?;
     if !rotates.is_empty() && rotates.len() < c.layers {

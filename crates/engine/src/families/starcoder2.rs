@@ -20,6 +20,7 @@ pub static STARCODER2: Family = Family {
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_aliases(&[("norm_epsilon", "layer_norm_eps")]).with_defaults(json!({
         "tie_word_embeddings": true, "layer_norm_eps": 1e-5, "use_bias": true,
+        "num_key_value_heads": 2,
     }));
     let mut c = Common::read(cfg)?;
     c.norm = Norm::layer(c.eps);

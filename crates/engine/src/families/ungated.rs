@@ -35,9 +35,8 @@ pub static APERTUS: Family = Family {
 };
 
 fn arcee(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let mut c = Common::read(cfg)?;
-    // GGUF's converter permutes q and k rows for this architecture.
-    c.rope.layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5}));
+    let c = Common::read(cfg)?.permuted(cfg);
     plain(cfg, &c, c.biased(cfg)?)
 }
 
@@ -56,6 +55,10 @@ fn plain(cfg: &Config, c: &Common, attention: Attention) -> Result<ModelSpec, Co
 }
 
 fn apertus(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    if cfg.pick(cfg.text("hidden_act")?, None).is_some_and(|act| act != "xielu") {
+        return Err(cfg.refuse("hidden_act", "xielu"));
+    }
+    let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5, "rope_theta": 12e6}));
     let c = Common::read(cfg)?;
     let attention = Attention { qk_norm: c.qk_norm(), ..c.biased(cfg)? };
     let bias = cfg.flag("mlp_bias", false)?;

@@ -34,6 +34,7 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("activation_sparsity_scale", "activation_sparsity_scale"),
     ("attention.q_lora_rank", "q_lora_rank"),
     ("attention.kv_lora_rank", "kv_lora_rank"),
+    ("attention.temperature_scale", "attention_temperature_scale"),
     ("expert_count", "num_local_experts"),
     ("expert_used_count", "num_experts_per_tok"),
     ("expert_feed_forward_length", "moe_intermediate_size"),

@@ -93,6 +93,11 @@ impl Common {
             tied: c.flag("tie_word_embeddings", false)?,
         })
     }
+    /// The same, of an architecture whose q and k rows GGUF's converter permutes.
+    pub fn permuted(mut self, c: &Config) -> Common {
+        self.rope.layout = c.pick(RopeLayout::Halves, RopeLayout::Pairs);
+        self
+    }
     /// The model's RMS norm.
     pub fn rms(&self) -> Norm {
         Norm::rms(self.eps)
@@ -193,7 +198,14 @@ pub fn inverse_root(x: f64) -> f32 {
     (1.0 / x.sqrt()) as f32
 }
 
-/// Which layers `sliding_window_pattern` calls sliding: all but each `every`th, or another number's;
+/// To the nearest of 8 bits, ties to even.
+pub fn bf16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
+}
+
+/// Which layers `sliding_window_pattern` calls sliding: all but each `every`th, or another number's, and none
+/// where that is zero;
 /// those where a string that repeats has an L; or those of which a list says so.
 ///
 /// # Errors
@@ -211,8 +223,8 @@ pub fn slides(c: &Config, every: usize) -> Result<Box<dyn Fn(usize) -> bool>, Co
             Box::new(move |i| local.get(i).is_some_and(|local| *local))
         }
         _ => {
-            let every = c.size_or(key, every)?;
-            Box::new(move |i| !(i + 1).is_multiple_of(every))
+            let every = c.count_or(key, every)?;
+            Box::new(move |i| every > 0 && !(i + 1).is_multiple_of(every))
         }
     })
 }
