@@ -217,6 +217,12 @@ impl Config {
         let items = value.as_array().and_then(|a| a.iter().map(item).collect());
         items.ok_or_else(|| self.refuse(key, &format!("a list of {of}")))
     }
+    /// Refuses keys that are there with another value than the only one that is run.
+    pub fn only(&self, stated: &[(&str, Value)]) -> Result<()> {
+        let other = |key: &str, value| self.get(key).is_some_and(|found| found != value);
+        let wrong = stated.iter().find(|(key, value)| other(key, value));
+        wrong.map_or(Ok(()), |(key, value)| Err(self.refuse(key, &value.to_string())))
+    }
     /// An activation function by Hugging Face's name.
     pub fn act(&self, key: &str, default: Act) -> Result<Act> {
         Ok(match self.text(key)? {
@@ -281,6 +287,10 @@ fn activations(map: &mut Map<String, Value>, weights: &dyn Weights) -> Result<()
         }
     }
     for (key, values) in found {
+        if !values.keys().copied().eq(0..values.len()) {
+            let layers = format!("those of layers {:?}", values.keys());
+            return Err(error(&key, layers, "those of all layers"));
+        }
         map.insert(key, json!(values.into_values().collect::<Vec<f32>>()));
     }
     Ok(())

@@ -202,6 +202,21 @@ fn wrong_configs() {
     check("apertus", "hidden_act", json!("relu"), "'hidden_act'");
     check("baichuan", "vocab_size", json!(125_696), "'vocab_size'");
     check("glm_moe_dsa", "indexer_types", json!(["full", "some"]), "'indexer_types'");
+    check("bloom", "n_head", json!(1 << 20), "at most 4096");
+    check("llama3", "rope_theta", json!(1), "'rope_theta'");
+    check("llama3", "rope_scaling", json!({"factor": 8}), "'rope_scaling.rope_type'");
+    check("llama_bias_linear", "rope_scaling", json!({"type": "linear", "factor": 0.5}), "factor");
+    for dim in [7, 32] {
+        check("minimax_m2", "rotary_dim", json!(dim), "'rotary_dim'");
+        check("gptj", "rotary_dim", json!(dim), "'rotary_dim'");
+    }
+    for name in ["llama4_text", "smollm3"] {
+        check(name, "no_rope_layers", json!([1, 0]), "'no_rope_layers'");
+    }
+    check("gemma3_text", "sliding_window_pattern", json!([true]), "'sliding_window_pattern'");
+    check("ernie4_5_moe", "moe_layer_end_index", json!("last"), "'moe_layer_end_index'");
+    check("deepseek_v3", "topk_group", json!(5), "'topk_group': found 5");
+    check("deepseek_v3", "n_group", json!(3), "'n_group': found 3");
 }
 
 /// What a config leaves to transformers' class: its default, which null is not.
@@ -235,6 +250,52 @@ fn absent_keys() {
     let scale =
         |value| resolve("gpt2", "scale_attn_weights", value).attentions().next().unwrap().scale;
     assert_eq!((scale(None), scale(Some(json!(false)))), (0.25, 1.0));
+}
+
+/// What would be computed otherwise is refused by its name, not ignored.
+#[test]
+fn meanings_that_are_not_run() {
+    let check = |name: &str, key: &str, value: Value| {
+        let g = golden(name);
+        let mut config = g.config.clone();
+        let (outer, inner) = key.split_once('.').unwrap_or((key, ""));
+        let place = &mut config[outer];
+        *(if inner.is_empty() { place } else { &mut place[inner] }) = value.clone();
+        let error = open(&config, &Memory(g.weights)).err().map(|e| e.to_string());
+        let expect = format!("config key '{key}': found {value}, expected");
+        assert!(error.as_ref().is_some_and(|e| e.starts_with(&expect)), "{name}: {error:?}");
+    };
+    for (name, key) in [
+        ("deepseek_v2", "scoring_func"),
+        ("deepseek_v2", "topk_method"),
+        ("deepseek_v3", "scoring_func"),
+        ("deepseek_v3", "topk_method"),
+        ("mistral4_text", "scoring_func"),
+        ("minimax_m2", "scoring_func"),
+        ("afmoe", "score_func"),
+        ("bailing_moe_v2", "score_function"),
+        ("internlm", "rotary.type"),
+        ("mpt", "attn_config.attn_type"),
+        ("cohere2", "order_of_interleaved_layers"),
+        ("gpt_oss", "hidden_act"),
+    ] {
+        check(name, key, json!("other"));
+    }
+    check("gemma2", "hidden_activation", json!("other"));
+    for (name, key, value) in [
+        ("afmoe", "route_norm", false),
+        ("apertus", "post_norm", true),
+        ("bailing_moe", "norm_head", true),
+        ("gemma3_text", "use_bidirectional_attention", true),
+        ("glm_moe_dsa", "indexer_rope_interleave", false),
+        ("mpt", "attn_config.alibi", false),
+    ] {
+        check(name, key, json!(value));
+    }
+    check("deepseek_v3", "moe_layer_freq", json!(2));
+    check("mpt", "logit_scale", json!(2.0));
+    check("granite", "layer_types", json!(vec!["sliding_attention"; 3]));
+    check("llama4_text", "layer_types", json!(vec!["full_attention"; 4]));
 }
 
 /// Changes the tensors of a good checkpoint and expects an error that names one.
@@ -278,6 +339,44 @@ fn wrong_tensors() {
         "fine",
     );
     check(|w| drop(w.0.remove("lm_head.weight")), "fine");
+}
+
+/// One expert spelt twice is two tensors, of which one would be ignored.
+#[test]
+fn experts_are_stated_once() {
+    let g = golden("mixtral");
+    let mut weights = Memory(g.weights);
+    let name = |expert| format!("model.layers.0.block_sparse_moe.experts.{expert}.w1.weight");
+    let (first, again) = (name("1"), name("01"));
+    let tensor = weights.0[&first].clone();
+    weights.0.insert(again, tensor);
+    let error = open(&g.config, &weights).err().map(|e| e.to_string());
+    assert!(error.is_some_and(|e| e.contains("refusing to ignore weights")));
+}
+
+/// A mixture of one expert may be stored without an axis for it.
+#[test]
+fn one_expert_needs_no_axis() {
+    let g = golden("granitemoe");
+    let mut config = g.config.clone();
+    (config["num_local_experts"], config["num_experts_per_tok"]) = (json!(1), json!(1));
+    let run = |axis: bool| {
+        let mut weights = Memory(g.weights.clone());
+        for (name, tensor) in &mut weights.0 {
+            let experts = tensor.shape[0];
+            if name.contains("block_sparse_moe") {
+                tensor.bytes.truncate(tensor.bytes.len() / experts);
+                tensor.shape[0] = 1;
+                if !axis && !name.contains("router") {
+                    tensor.shape.remove(0);
+                }
+            }
+        }
+        let model = open(&config, &weights).unwrap();
+        let executor = Cpu::new(1, Kernels::best()).executor(&model.spec, &model, &rig::LIMITS);
+        rig::Rig { executor: executor.unwrap(), vocab: model.spec.vocab }.run(&[3, 5], 1)
+    };
+    assert_eq!(run(false), run(true));
 }
 
 /// Integers are no weights, be it in a matrix or a vector.

@@ -24,6 +24,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "num_experts": 64, "num_experts_per_tok": 6, "num_shared_experts": 2,
         "moe_intermediate_size": 1408,
     }));
+    cfg.only(&[("route_norm", json!(true))])?;
     let c = Common::read(cfg)?;
     let attention =
         Attention { qk_norm: c.qk_norm(), out_gate: Some(OutGate::PerChannel), ..c.biased(cfg)? };

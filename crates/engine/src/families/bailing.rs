@@ -7,6 +7,7 @@ use super::common::experts::{EXPERTS, after_dense, by_sigmoid, by_softmax};
 use super::common::names::{DECODER, QKV};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
+use serde_json::json;
 
 /// Both versions call themselves so; the second says that its scores are sigmoids.
 pub static BAILING_MOE: Family = Family {
@@ -19,6 +20,12 @@ pub static BAILING_MOE: Family = Family {
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    cfg.only(&[
+        ("norm_head", json!(false)),
+        ("norm_softmax", json!(false)),
+        ("multi_gate", json!(false)),
+        ("use_rmsnorm", json!(true)),
+    ])?;
     let c = Common::read(cfg)?.permuted(cfg);
     let normed = cfg.flag("use_qk_norm", false)?;
     let attention = Attention {
@@ -27,11 +34,13 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         out_bias: cfg.flag("use_bias", false)?,
         ..c.attention()
     };
-    let router = if cfg.text("score_function")? == Some("sigmoid") {
-        let select_bias = cfg.flag("moe_router_enable_expert_bias", true)?;
-        Router { select_bias, ..by_sigmoid(cfg)? }
-    } else {
-        by_softmax(cfg.flag("norm_topk_prob", true)?)
+    let router = match cfg.text("score_function")? {
+        Some("sigmoid") => {
+            let select_bias = cfg.flag("moe_router_enable_expert_bias", true)?;
+            Router { select_bias, ..by_sigmoid(cfg)? }
+        }
+        None | Some("softmax") => by_softmax(cfg.flag("norm_topk_prob", true)?),
+        Some(_) => return Err(cfg.refuse("score_function", "softmax or sigmoid")),
     };
     let act = cfg.act("hidden_act", Act::Silu)?;
     let moe = c.moe(cfg, act, router)?.and_shared_by(cfg, "num_shared_experts")?;

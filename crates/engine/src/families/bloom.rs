@@ -63,11 +63,13 @@ fn mpt(cfg: &Config) -> Result<ModelSpec, ConfigError> {
             ("max_seq_len", "max_position_embeddings"),
         ],
     )?;
-    for key in ["attn_config.qk_ln", "attn_config.prefix_lm"] {
-        if cfg.flag(key, false)? {
-            return Err(cfg.refuse(key, "false"));
-        }
-    }
+    cfg.only(&[
+        ("attn_config.alibi", json!(true)),
+        ("attn_config.qk_ln", json!(false)),
+        ("attn_config.prefix_lm", json!(false)),
+        ("attn_config.attn_type", json!("multihead_attention")),
+        ("logit_scale", json!(1.0)),
+    ])?;
     let mut c = Common::read(cfg)?;
     c.norm = Norm { bias: false, ..Norm::layer(c.eps) };
     let plain = c.attention();

@@ -32,6 +32,7 @@ fn cohere(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 fn cohere2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let defaults = json!({"max_position_embeddings": 8192, "sliding_window": 4096});
     let cfg = &cfg.with_defaults(defaults);
+    cfg.only(&[("order_of_interleaved_layers", json!("local_attn_first"))])?;
     let c = read(cfg)?;
     let attention = c.biased(cfg)?;
     let attentions = cfg.reaches(c.layers, slides(cfg, 4)?)?.into_iter().map(|reach| {

@@ -3,7 +3,9 @@
 use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
-use super::common::experts::{EXPERTS, after_dense, by_sigmoid, by_softmax, sparse_layers};
+use super::common::experts::{
+    EXPERTS, after_dense, by_sigmoid, by_softmax, in_groups, sparse_layers,
+};
 use super::common::latent::{GGUF_LATENT, LATENT, latent_heads};
 use super::common::names::DECODER;
 use crate::config::{Config, ConfigError};
@@ -37,8 +39,13 @@ fn v2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     if cfg.text("scoring_func")? == Some("sigmoid") {
         return v3(cfg);
     }
+    cfg.only(&[("scoring_func", json!("softmax"))])?;
     let cfg = &cfg.with_defaults(json!({"topk_method": "greedy", "n_shared_experts": 2}));
-    let grouped = cfg.text("topk_method")? != Some("greedy");
+    let grouped = match cfg.text("topk_method")? {
+        Some("greedy") => false,
+        None | Some("group_limited_greedy") => true,
+        _ => return Err(cfg.refuse("topk_method", "greedy or group_limited_greedy")),
+    };
     let (count, top) = (cfg.size_or("n_group", 1)?, cfg.size_or("topk_group", 1)?);
     let router = Router {
         scale: cfg.float_or("routed_scaling_factor", 1.0)?,
@@ -75,7 +82,8 @@ fn glm_lite(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 fn mistral4(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"n_shared_experts": 1}));
     let c = read(cfg)?;
-    let router = Router { score: Score::Softmax, select_bias: false, ..by_sigmoid(cfg)? };
+    cfg.only(&[("scoring_func", json!("softmax"))])?;
+    let router = Router { score: Score::Softmax, select_bias: false, ..in_groups(cfg)? };
     let beta = cfg.float_or("rope_scaling.llama_4_scaling_beta", 0.0)?;
     let original = "rope_scaling.original_max_position_embeddings";
     let period = cfg.positive_or(original, c.context as f32)?;

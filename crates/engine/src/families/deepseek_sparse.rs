@@ -25,6 +25,7 @@ fn v32(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 /// Layers without an indexer go by the choice of the last one before them.
 fn glm_dsa(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5, "n_group": 1, "topk_group": 1}));
+    cfg.only(&[("indexer_rope_interleave", json!(true))])?;
     let mut spec = v3(cfg)?;
     let (choosing, indexer) = (choosing(cfg, spec.layers.len())?, indexer(cfg, RopeId(0))?);
     attend(&mut spec, |i| if choosing[i] { Keys::Chosen(indexer.clone()) } else { Keys::AsBefore });

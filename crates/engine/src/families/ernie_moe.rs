@@ -49,8 +49,9 @@ fn sparse(cfg: &Config, layers: usize) -> Result<Vec<bool>, ConfigError> {
         ("first_k_dense_replace", "interleave_moe_layer_step"),
     );
     let (start, step) = (cfg.count_or(keys.0, 0)?, cfg.size_or(keys.1, 1)?);
-    let last = match cfg.get("moe_layer_end_index").and_then(serde_json::Value::as_i64) {
-        None | Some(-1) => layers.saturating_sub(1),
+    let last = match cfg.get("moe_layer_end_index") {
+        None => layers.saturating_sub(1),
+        Some(end) if *end == json!(-1) => layers.saturating_sub(1),
         Some(_) => cfg.count_or("moe_layer_end_index", 0)?,
     };
     sparse_layers(cfg, layers, |i| (start..=last).contains(&i) && (i + 1).is_multiple_of(step))

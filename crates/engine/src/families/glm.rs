@@ -54,16 +54,12 @@ fn chatglm(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         ("layernorm_epsilon", "rms_norm_eps"),
         ("add_qkv_bias", "attention_bias"),
     ]);
-    for (key, only) in [
-        ("rmsnorm", true),
-        ("post_layer_norm", true),
-        ("apply_residual_connection_post_layernorm", false),
-        ("add_bias_linear", false),
-    ] {
-        if cfg.flag(key, only)? != only {
-            return Err(cfg.refuse(key, &only.to_string()));
-        }
-    }
+    cfg.only(&[
+        ("rmsnorm", json!(true)),
+        ("post_layer_norm", json!(true)),
+        ("apply_residual_connection_post_layernorm", json!(false)),
+        ("add_bias_linear", json!(false)),
+    ])?;
     let theta = cfg.positive_or("rope_theta", 1e4 * cfg.positive_or("rope_ratio", 1.0)?)?;
     let groups = match cfg.flag("multi_query_attention", false)? {
         true => cfg.size("multi_query_group_num")?,

@@ -25,6 +25,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "attention_bias": true, "num_local_experts": 128, "num_experts_per_tok": 4,
         "sliding_window": 128,
     }));
+    cfg.only(&[("hidden_act", json!("silu"))])?;
     let c = Common::read(cfg)?;
     let attention = Attention { sinks: true, ..c.biased(cfg)? };
     let router = Router { score: Score::SoftmaxOfTopK, bias: true, ..by_softmax(false) };

@@ -29,6 +29,9 @@ pub static INTERNLM3: Family =
 
 fn internlm(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let theta = cfg.positive_or("rotary.base", 1e4)?;
+    if !matches!(cfg.text("rotary.type")?, None | Some("origin" | "dynamic")) {
+        return Err(cfg.refuse("rotary.type", "origin or dynamic"));
+    }
     let cfg = cfg.with_defaults(json!({"bias": true, "rope_theta": theta}));
     halves(&cfg.with_aliases(&[("bias", "attention_bias")]))
 }

@@ -1,9 +1,9 @@
 //! Llama 4 (text): layers that attend in chunks, with norms of heads after their rotation, and
 //! layers without positions, with a temperature; experts whose input is weighed. Meta 2025.
 use super::Rename::{self, *};
-use super::common::Common;
 use super::common::experts::{by_softmax, sparse_layers};
 use super::common::names::DECODER;
+use super::common::{Common, rotating};
 use super::{Cut, Family};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -41,9 +41,6 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn attentions(cfg: &Config, c: &Common, moe: &Moe) -> Result<Vec<Attention>, ConfigError> {
-    let every = cfg.size_or("no_rope_layer_interval", 4)?;
-    let rotates = cfg.sizes("no_rope_layers")?;
-    let rotates = |i: usize| rotates.get(i).map_or(!(i + 1).is_multiple_of(every), |r| *r != 0);
     // GGUF does not say; the size with 128 experts has no norms.
     let normed = cfg.flag("use_qk_norm", true)? || cfg.pick(false, moe.experts != 128);
     let norm = Norm { weight: false, ..c.rms() };
@@ -67,8 +64,8 @@ fn attentions(cfg: &Config, c: &Common, moe: &Moe) -> Result<Vec<Attention>, Con
     };
     let global =
         Attention { rope: None, temperature: tuned.then_some(temperature), ..c.biased(cfg)? };
-    let at = |i| if rotates(i) { local.clone() } else { global.clone() };
-    Ok((0..c.layers).map(at).collect())
+    let rotates = rotating(cfg, c.layers, 4)?.into_iter();
+    Ok(rotates.map(|rotates| if rotates { local.clone() } else { global.clone() }).collect())
 }
 
 /// Experts are stored as columns.

@@ -2,9 +2,9 @@
 //! Jiang et al. 2024, arXiv:2401.04088.
 use super::Family;
 use super::Rename::{self, *};
-use super::common::Common;
 use super::common::experts::{by_sigmoid, by_softmax};
 use super::common::names::DECODER;
+use super::common::{Common, rotated};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -43,10 +43,7 @@ fn minimax_m2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "num_experts_per_tok": 8,
     }));
     let mut c = Common::read(cfg)?;
-    c.rope.dim = cfg.size_or("rotary_dim", c.rope.dim)?;
-    if c.rope.dim > c.head_dim || !c.rope.dim.is_multiple_of(2) {
-        return Err(cfg.refuse("rotary_dim", "an even number of a head's elements"));
-    }
+    c.rope.dim = rotated(cfg, c.rope.dim, c.head_dim)?;
     let moe = c.moe(cfg, cfg.act("hidden_act", Act::Silu)?, by_sigmoid(cfg)?)?;
     let qk_norm = Some(QkNorm { norm: c.rms(), over: NormOver::Whole, after_rope: false });
     let attentions = (0..c.layers).map(|_| Attention { qk_norm, ..c.attention() });

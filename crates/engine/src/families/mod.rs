@@ -1,7 +1,7 @@
 //! The registry: one line a family.
 use crate::backend::LoadError;
 use crate::config::{Config, ConfigError};
-use crate::spec::ModelSpec;
+use crate::spec::{Layer, ModelSpec, Op, Reach};
 
 mod afmoe;
 mod bailing;
@@ -238,6 +238,28 @@ pub fn find(config: &Config) -> Result<&'static Family, LoadError> {
             model_type.map(str::to_owned).or_else(|| config.texts("architectures").ok()?.pop());
         unknown(config, named.unwrap_or_else(|| "nothing".into()))
     })
+}
+
+/// Holds a spec against `layer_types`, which not every family reads.
+///
+/// # Errors
+/// If an attention has another reach than is said there, or layers are not as many.
+pub fn agree(config: &Config, spec: &ModelSpec) -> Result<(), ConfigError> {
+    let types = config.texts("layer_types")?;
+    let reaches = |layer: &Layer, kind: &str| {
+        let ops = layer.iter().flat_map(|b| &b.parts).map(|part| &part.op);
+        ops.filter_map(|op| if let Op::Attention(a) = op { Some(a.reach) } else { None }).all(
+            |reach| match reach {
+                Reach::All => matches!(kind, "full_attention" | "attention"),
+                Reach::Window(_) => kind == "sliding_attention",
+                Reach::Chunk(_) => kind == "chunked_attention",
+            },
+        )
+    };
+    let mut layers = spec.layers.iter().zip(&types);
+    let fits = types.len() == spec.layers.len() && layers.all(|(layer, kind)| reaches(layer, kind));
+    let expected = "the reach that the other keys give each layer";
+    if fits || types.is_empty() { Ok(()) } else { Err(config.refuse("layer_types", expected)) }
 }
 
 /// `Qwen2`, `qwen2` and `qwen-2` alike.

@@ -3,7 +3,7 @@
 //! Li et al. 2023, arXiv:2309.05463.
 use super::Rename::{self, *};
 use super::common::names::{DECODER, FUSED, QKV};
-use super::common::{Common, four_times};
+use super::common::{Common, four_times, rotated};
 use super::{Cut, Family, Per, gpt};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -37,11 +37,8 @@ pub static PHI: Family = Family {
 fn gptj(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &four_times(&cfg.with_aliases(gpt::KEYS).with_defaults(json!({"rotary_dim": 64})))?;
     let mut c = read(cfg)?;
-    let rotated = cfg.optional_size("rotary_dim")?.unwrap_or(c.head_dim);
-    if rotated > c.head_dim || !rotated.is_multiple_of(2) {
-        return Err(cfg.refuse("rotary_dim", "an even number of a head's elements"));
-    }
-    c.rope = Rope { dim: rotated, layout: RopeLayout::Pairs, ..c.rope };
+    let dim = rotated(cfg, c.head_dim, c.head_dim)?;
+    c.rope = Rope { dim, layout: RopeLayout::Pairs, ..c.rope };
     let mlp = c.plain(cfg.act("hidden_act", Act::GeluTanh)?, true);
     Ok(beside(&c, &c.attention(), &mlp))
 }

@@ -1,8 +1,8 @@
 //! SmolLM 3. Bakouch et al. 2025, huggingface.co/blog/smollm3. Llama, but that every few layers one
 //! does not rotate (Yang et al. 2025, arXiv:2501.18795).
 use super::Family;
-use super::common::Common;
 use super::common::names::DECODER;
+use super::common::{Common, rotating};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -22,19 +22,14 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "max_position_embeddings": 32_768,
     }));
     let c = Common::read(cfg)?.permuted(cfg);
-    let rotates = cfg.sizes("no_rope_layers")?;
-    let every = cfg.size_or("no_rope_layer_interval", 4)?;
-    if !rotates.is_empty() && rotates.len() < c.layers {
-        return Err(cfg.refuse("no_rope_layers", &format!("{} numbers", c.layers)));
-    }
-    let rotates = |i: usize| rotates.get(i).map_or(!(i + 1).is_multiple_of(every), |r| *r != 0);
+    let rotates = rotating(cfg, c.layers, 4)?;
     let slides = cfg.flag("use_sliding_window", false)?;
-    let reaches = cfg.reaches(c.layers, |i| slides && !rotates(i))?;
+    let reaches = cfg.reaches(c.layers, |i| slides && !rotates[i])?;
     let attention = c.biased(cfg)?;
     let mlp =
         Mlp { bias: cfg.flag("mlp_bias", false)?, ..c.gated(cfg.act("hidden_act", Act::Silu)?) };
-    let attentions = reaches.into_iter().enumerate().map(|(i, reach)| {
-        let rope = attention.rope.filter(|_| rotates(i));
+    let attentions = reaches.into_iter().zip(rotates).map(|(reach, rotates)| {
+        let rope = attention.rope.filter(|_| rotates);
         Attention { reach, rope, ..attention.clone() }
     });
     Ok(c.decoder(attentions, &mlp))

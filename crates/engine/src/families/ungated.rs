@@ -55,6 +55,7 @@ fn plain(cfg: &Config, c: &Common, attention: Attention) -> Result<ModelSpec, Co
 }
 
 fn apertus(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    cfg.only(&[("qk_norm", json!(true)), ("post_norm", json!(false))])?;
     if cfg.pick(cfg.text("hidden_act")?, None).is_some_and(|act| act != "xielu") {
         return Err(cfg.refuse("hidden_act", "xielu"));
     }

@@ -42,6 +42,7 @@ impl<'a> Checkpoint<'a> {
         let config = config.with_tensors(raw)?;
         let family = families::find(&config)?;
         let mut spec = (family.spec)(&config)?;
+        families::agree(&config, &spec)?;
         let shapes: HashMap<_, _> =
             needs(&spec).into_iter().map(|need| (need.name, need.shape)).collect();
         let (mut names, mut recipes) = (Vec::new(), HashMap::new());
@@ -60,7 +61,12 @@ impl<'a> Checkpoint<'a> {
                         names.push(canonical.clone());
                         recipes.insert(canonical, recipe);
                     }
-                    (Some(Recipe::Stack(all)), Recipe::Stack(mut one)) => all.append(&mut one),
+                    // Numbers may be spelt in several ways.
+                    (Some(Recipe::Stack(all)), Recipe::Stack(mut one))
+                        if one.keys().all(|expert| !all.contains_key(expert)) =>
+                    {
+                        all.append(&mut one);
+                    }
                     (Some(_), _) => return Err(unused(name)),
                 }
             }
@@ -90,12 +96,20 @@ impl Weights for Checkpoint<'_> {
         Some(made)
     }
     fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
-        let mut part = self.recipes.get(name)?.part(self.raw, i)?;
-        let needed = self.shapes.get(name).and_then(|whole| whole.get(1..));
-        if let Some(needed) = needed.filter(|needed| same_but_for_ones(&part.shape, needed)) {
-            part.shape = needed.into();
+        let recipe = self.recipes.get(name)?;
+        let (_, shape) = recipe.describe(self.raw)?;
+        // Of a tensor that has another first axis, the part is not the source's.
+        match self.needed(name, &shape).filter(|needed| needed.first() != shape.first()) {
+            Some(_) => self.get(name)?.part(i),
+            None => {
+                let mut part = recipe.part(self.raw, i)?;
+                let needed = self.shapes.get(name).and_then(|whole| whole.get(1..));
+                if let Some(needed) = needed.filter(|n| same_but_for_ones(&part.shape, n)) {
+                    part.shape = needed.into();
+                }
+                Some(part)
+            }
         }
-        Some(part)
     }
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
         let (dtype, shape) = self.recipes.get(name)?.describe(self.raw)?;

@@ -75,7 +75,7 @@ impl Recipe {
             }),
             Recipe::Part(from, part) => part.of(raw.get(from)?),
             Recipe::Joined(sources, part) => part.of(joined(raw, sources)?),
-            Recipe::Mapped(from, map) => mapped(&raw.get(from)?, *map),
+            Recipe::Mapped(from, map) => Some(mapped(raw.get(from)?, *map)),
             Recipe::Stack(experts) => stacked(raw, experts),
         }
     }
@@ -85,7 +85,7 @@ impl Recipe {
             Recipe::Whole(from) => raw.part(from, i),
             Recipe::Part(from, part) if part.form == Form::Matrix => part.of(raw.part(from, i)?),
             Recipe::Part(from, part) => part.stretch(raw.get(from)?, i),
-            Recipe::Mapped(from, map) => mapped(&raw.part(from, i)?, *map),
+            Recipe::Mapped(from, map) => Some(mapped(raw.part(from, i)?, *map)),
             Recipe::Stack(experts) => raw.get(experts.get(&i)?),
             Recipe::Flat(_) | Recipe::Joined(..) => None,
         }
@@ -207,11 +207,14 @@ fn turned<'a>(tensor: &Tensor<'_>) -> Option<Tensor<'a>> {
     Some(Tensor { dtype: tensor.dtype, shape: shape.into(), bytes: bytes.into() })
 }
 
-fn mapped<'a>(tensor: &Tensor<'_>, map: fn(f32) -> f32) -> Option<Tensor<'a>> {
+/// What stores no weights stays as it is: whoever reads it says so.
+fn mapped(tensor: Tensor<'_>, map: fn(f32) -> f32) -> Tensor<'_> {
     let mut values = vec![0.0; tensor.shape.iter().product()];
-    quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
+    if quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).is_err() {
+        return tensor;
+    }
     let bytes: Vec<u8> = values.into_iter().flat_map(|x| map(x).to_le_bytes()).collect();
-    Some(Tensor { dtype: DType::F32, shape: tensor.shape.to_vec().into(), bytes: bytes.into() })
+    Tensor { dtype: DType::F32, bytes: bytes.into(), ..tensor }
 }
 
 /// Matrices below each other.

@@ -3,6 +3,7 @@ use super::Common;
 use crate::config::{Config, ConfigError};
 use crate::families::Rename::{self, *};
 use crate::spec::*;
+use serde_json::json;
 
 impl Common {
     /// Gated experts, as many, as many to a row and as wide as the config says.
@@ -19,13 +20,14 @@ impl Common {
         if top_k > experts {
             return Err(c.refuse(key, &format!("at most the number of experts, {experts}")));
         }
-        let fits = router.groups.is_none_or(|g| {
-            experts.is_multiple_of(g.count)
-                && g.top <= g.count
-                && g.top * experts / g.count >= top_k
-        });
-        if !fits {
-            return Err(c.refuse("n_group", "a divisor of the number of experts"));
+        if let Some(g) = router.groups {
+            if !experts.is_multiple_of(g.count) {
+                return Err(c.refuse("n_group", "a divisor of the number of experts"));
+            }
+            if g.top > g.count || g.top * (experts / g.count) < top_k {
+                let expected = format!("at most {} groups, of {top_k} experts or more", g.count);
+                return Err(c.refuse("topk_group", &expected));
+            }
         }
         let d_ff = c.same_size(first(c, &["moe_intermediate_size", "intermediate_size"]))?;
         let expert = Mlp { d_ff, ..self.gated(act) };
@@ -76,6 +78,7 @@ pub fn sparse_layers(
 /// # Errors
 /// What is no such list or number.
 pub fn after_dense(c: &Config, layers: usize) -> Result<Vec<bool>, ConfigError> {
+    c.only(&[("moe_layer_freq", json!(1))])?;
     let dense = c.count_or("first_k_dense_replace", 0)?;
     sparse_layers(c, layers, |i| i >= dense)
 }
@@ -102,6 +105,19 @@ pub fn by_softmax(renormalise: bool) -> Router {
 /// # Errors
 /// What no model can have.
 pub fn by_sigmoid(c: &Config) -> Result<Router, ConfigError> {
+    // One family says in the first what it means by the second.
+    if !matches!(c.text("scoring_func")?, None | Some("sigmoid" | "noaux_tc")) {
+        return Err(c.refuse("scoring_func", "sigmoid"));
+    }
+    c.only(&[("score_func", json!("sigmoid")), ("topk_method", json!("noaux_tc"))])?;
+    in_groups(c)
+}
+
+/// The same, however a config calls it.
+///
+/// # Errors
+/// What no model can have.
+pub fn in_groups(c: &Config) -> Result<Router, ConfigError> {
     let (count, top) = (c.size_or("n_group", 1)?, c.size_or("topk_group", 1)?);
     let plus = if c.flag("norm_topk_prob", true)? {
         Renormalise::Sum { plus: 1e-20 }

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 /// More layers than any model has; a bound on what a hostile file can make us build.
 const MOST_LAYERS: usize = 4096;
+/// More heads than any model has; as many numbers may be held a layer.
+const MOST_HEADS: usize = 4096;
 
 /// What nearly every decoder has; families overwrite what differs.
 #[derive(Clone)]
@@ -49,6 +51,9 @@ impl Common {
     /// What is missing, and what no model can have.
     pub fn read(c: &Config) -> Result<Common, ConfigError> {
         let (d_model, heads) = (c.size("hidden_size")?, c.size("num_attention_heads")?);
+        if heads > MOST_HEADS {
+            return Err(c.refuse("num_attention_heads", &format!("at most {MOST_HEADS}")));
+        }
         let head_dim = match c.get("head_dim") {
             Some(_) => c.size("head_dim")?,
             None if d_model.is_multiple_of(heads) => d_model / heads,
@@ -66,8 +71,12 @@ impl Common {
             return Err(c.refuse("num_key_value_heads", "a divisor of num_attention_heads"));
         }
         let scaling = scaling(c, "rope_scaling")?;
+        let theta = c.positive_or("rope_theta", 1e4)?;
+        if theta <= 1.0 {
+            return Err(c.refuse("rope_theta", "a number above one"));
+        }
         let rope = Rope {
-            theta: c.positive_or("rope_theta", 1e4)?,
+            theta,
             dim: match scaling {
                 Scaling::Proportional { .. } => head_dim,
                 _ => rotary_dim(c, head_dim)?,
@@ -219,7 +228,10 @@ pub fn slides(c: &Config, every: usize) -> Result<Box<dyn Fn(usize) -> bool>, Co
         }
         Some(Value::Array(all)) => {
             let local: Option<Vec<bool>> = all.iter().map(Value::as_bool).collect();
-            let local = local.ok_or_else(|| c.refuse(key, "a list of true and false"))?;
+            let layers = c.size("num_hidden_layers")?;
+            let local = local.filter(|local| local.len() == layers);
+            let expected = format!("{layers} of true or false");
+            let local = local.ok_or_else(|| c.refuse(key, &expected))?;
             Box::new(move |i| local.get(i).is_some_and(|local| *local))
         }
         _ => {
@@ -227,6 +239,33 @@ pub fn slides(c: &Config, every: usize) -> Result<Box<dyn Fn(usize) -> bool>, Co
             Box::new(move |i| every > 0 && !(i + 1).is_multiple_of(every))
         }
     })
+}
+
+/// Which layers rotate: where `no_rope_layers` has no zero or, without it, all but each `every`th, or
+/// another number's.
+///
+/// # Errors
+/// What is no such list or number.
+pub fn rotating(c: &Config, layers: usize, every: usize) -> Result<Vec<bool>, ConfigError> {
+    let listed = c.sizes("no_rope_layers")?;
+    let every = c.size_or("no_rope_layer_interval", every)?;
+    match listed.len() {
+        0 => Ok((1..=layers).map(|i| !i.is_multiple_of(every)).collect()),
+        n if n == layers => Ok(listed.into_iter().map(|rotates| rotates != 0).collect()),
+        _ => Err(c.refuse("no_rope_layers", &format!("{layers} numbers"))),
+    }
+}
+
+/// Elements of a head that rotate, where a config counts them.
+///
+/// # Errors
+/// What is no even number of them.
+pub fn rotated(c: &Config, usual: usize, head_dim: usize) -> Result<usize, ConfigError> {
+    let key = "rotary_dim";
+    let dim = c.optional_size(key)?.unwrap_or(usual);
+    let fits = dim <= head_dim && dim.is_multiple_of(2);
+    let expected = || c.refuse(key, &format!("an even number of a head's {head_dim} elements"));
+    if fits { Ok(dim) } else { Err(expected()) }
 }
 
 /// The scaling under `key`, which is `rope_scaling` or a key of the same shape.
@@ -244,10 +283,17 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
         let mut keys = [&own, "original_max_position_embeddings"].into_iter();
         c.size(keys.find(|key| c.get(key).is_some()).unwrap_or("max_position_embeddings"))
     };
+    let factor = || {
+        let key = at("factor");
+        let factor = c.positive(&key)?;
+        if factor < 1.0 { Err(c.refuse(&key, "at least one")) } else { Ok(factor) }
+    };
+    let known = "default, linear, dynamic, proportional, llama3, yarn or longrope";
     Ok(match c.text(&kind_key)? {
+        None if c.get(&at("factor")).is_some() => return Err(c.refuse(&at("rope_type"), known)),
         // The frequencies change only beyond the trained context, where no sequence goes.
         None | Some("default" | "mrope" | "dynamic") => Scaling::None,
-        Some("linear") => Scaling::Linear { factor: c.positive(&at("factor"))? },
+        Some("linear") => Scaling::Linear { factor: factor()? },
         Some("proportional") => {
             let share = c.positive_or("partial_rotary_factor", 1.0)?;
             if share > 1.0 {
@@ -262,10 +308,10 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
             if high <= low {
                 return Err(c.refuse(&at("high_freq_factor"), "more than low_freq_factor"));
             }
-            Scaling::Llama3 { factor: c.positive(&at("factor"))?, low, high, original: original()? }
+            Scaling::Llama3 { factor: factor()?, low, high, original: original()? }
         }
         Some("yarn") => Scaling::Yarn {
-            factor: c.positive(&at("factor"))?,
+            factor: factor()?,
             original: original()?,
             beta_fast: c.positive_or(&at("beta_fast"), 32.0)?,
             beta_slow: c.positive_or(&at("beta_slow"), 1.0)?,
@@ -273,10 +319,7 @@ pub fn scaling(c: &Config, key: &str) -> Result<Scaling, ConfigError> {
             truncate: c.flag(&at("truncate"), true)?,
         },
         Some("longrope" | "su") => long_rope(c, key, original()?)?,
-        Some(_) => {
-            let known = "default, linear, dynamic, proportional, llama3, yarn or longrope";
-            return Err(c.refuse(&kind_key, known));
-        }
+        Some(_) => return Err(c.refuse(&kind_key, known)),
     })
 }
 
