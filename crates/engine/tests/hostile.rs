@@ -52,18 +52,13 @@ fn keys() {
         json!(null),
         json!(0),
         json!(-1),
-        json!(1),
         json!(3),
-        json!(0.3),
-        json!(1 << 24),
         json!(u64::MAX),
         json!(1e300),
         json!("wrong"),
         json!([]),
         json!([1]),
-        json!(["wrong"]),
         json!(true),
-        json!(false),
     ];
     let check = |g: &Golden, weights: &Memory, spec: &ModelSpec, at: &str, value: &Value| {
         let mut config = g.config.clone();
@@ -109,10 +104,10 @@ fn tensors() {
     let numbers = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 0.0, 0.5];
     let quants = [Quant::F32, Quant::F16, Quant::Bf16, Quant::Int8, Quant::Int8Int8, Quant::Int4];
     let reshape: [fn(&mut Vec<usize>); 6] = [
-        |s| s[0] += 1,
-        |s| s[0] -= 1,
-        |s| s[0] = 0,
-        |s| *s.last_mut().expect("an axis") += 1,
+        |s| s.iter_mut().take(1).for_each(|n| *n += 1),
+        |s| s.iter_mut().take(1).for_each(|n| *n -= 1),
+        |s| s.iter_mut().take(1).for_each(|n| *n = 0),
+        |s| s.push(2),
         Vec::clear,
         |s| s.reverse(),
     ];
@@ -130,7 +125,8 @@ fn tensors() {
         let kind = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
         let names: std::collections::BTreeMap<_, _> =
             g.weights.keys().map(|name| (kind(name), name.clone())).collect();
-        for name in names.values() {
+        // A number and a shape each, in turn.
+        for (turn, name) in names.values().enumerate() {
             let shape = &g.weights[name].shape;
             let put = |w: &mut Memory, entry| drop(w.0.insert(name.clone(), entry));
             check(&format!("no {name}"), Quant::F32, &|w| drop(w.0.remove(name)));
@@ -138,16 +134,13 @@ fn tensors() {
                 put(w, Entry { dtype: "I32".into(), ..filled(0.0, shape.clone()) });
             };
             check(&format!("{name} of integers"), Quant::F32, &integers);
-            for (number, quant) in numbers.into_iter().zip(quants) {
-                let what = format!("{name} of {number} in {quant:?}");
-                check(&what, quant, &|w| put(w, filled(number, shape.clone())));
-            }
-            for change in reshape {
-                let mut other = shape.clone();
-                change(&mut other);
-                let what = format!("{name} of {other:?}");
-                check(&what, Quant::F32, &|w| put(w, filled(0.1, other.clone())));
-            }
+            let (number, quant) = (numbers[turn % 6], quants[turn / 6 % 6]);
+            let what = format!("{name} of {number} in {quant:?}");
+            check(&what, quant, &|w| put(w, filled(number, shape.clone())));
+            let mut other = shape.clone();
+            reshape[turn % 6](&mut other);
+            let what = format!("{name} of {other:?}");
+            check(&what, Quant::F32, &|w| put(w, filled(0.1, other.clone())));
         }
     }
 }

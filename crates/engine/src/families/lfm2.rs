@@ -72,8 +72,12 @@ fn d_ff(cfg: &Config, c: &Common) -> Result<usize, ConfigError> {
         return Ok(c.d_ff);
     }
     let of = cfg.size_or("block_multiple_of", 256)?;
-    let factor = f64::from(cfg.positive_or("block_ffn_dim_multiplier", 1.0)?);
-    Ok(((factor * (2 * c.d_ff / 3) as f64) as usize).next_multiple_of(of))
+    let key = "block_ffn_dim_multiplier";
+    let width = f64::from(cfg.positive_or(key, 1.0)?) * (2 * c.d_ff / 3) as f64;
+    if width > f64::from(1 << 24) {
+        return Err(cfg.refuse(key, "what makes a width of at most 16777216"));
+    }
+    Ok((width as usize).next_multiple_of(of))
 }
 
 /// Each layer's mixer, and what `then` follows it.
