@@ -321,7 +321,7 @@ fn measures_against_the_machine() {
     for result in results {
         let kinds = result["profile"].as_object().unwrap();
         let sum = |of: &str| kinds.values().map(|kind| kind[of].as_f64().unwrap()).sum::<f64>();
-        assert!((sum("percent") - 100.0).abs() < 1e-6 && kinds.len() == 8, "{kinds:?}");
+        assert!((sum("percent") - 100.0).abs() < 1e-6 && kinds.len() == 11, "{kinds:?}");
         let rate = result["tok_per_s"].as_f64().unwrap();
         let seconds = result["tokens"].as_f64().unwrap() / rate;
         assert!(sum("seconds") > 0.0 && sum("seconds") <= seconds * 1.001, "{kinds:?}");
