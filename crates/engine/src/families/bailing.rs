@@ -4,7 +4,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::{EXPERTS, after_dense, by_sigmoid, by_softmax};
-use super::common::names::{DECODER, QKV};
+use super::common::names::{DECODER, PREDICTING, QKV};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -15,7 +15,7 @@ pub static BAILING_MOE: Family = Family {
     hf: &["bailing_moe", "bailing_moe_v2"],
     gguf: &["bailingmoe"],
     spec,
-    names: &[NAMES, EXPERTS, DECODER],
+    names: &[PREDICTING, NAMES, EXPERTS, DECODER],
     gguf_names: &[],
 };
 
@@ -55,5 +55,4 @@ const NAMES: &[Rename] = &[
     To("model.layers.{}.attention.query_layernorm", "blk.{}.attn_q_norm"),
     To("model.layers.{}.attention.key_layernorm", "blk.{}.attn_k_norm"),
     To("model.layers.{}.mlp.gate.expert_bias", "blk.{}.exp_probs_b.bias"),
-    Ignore("model.layers.{past}.*"),
 ];

@@ -1,13 +1,12 @@
 //! DeepSeek-V2 and V3, Kimi-K2, GLM-4.7-Flash and Mistral 4: latent attention and many small experts.
 //! DeepSeek-AI 2024, arXiv:2405.04434, arXiv:2412.19437; Kimi 2025, arXiv:2507.20534.
 use super::Family;
-use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::{
     EXPERTS, after_dense, by_sigmoid, by_softmax, in_groups, sparse_layers,
 };
 use super::common::latent::{GGUF_LATENT, LATENT, latent_heads};
-use super::common::names::DECODER;
+use super::common::names::{DECODER, GGUF_PREDICTING, PREDICTING};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -96,8 +95,7 @@ fn read(cfg: &Config) -> Result<Common, ConfigError> {
     let cfg = &latent_heads(cfg)?;
     let mut c = Common::read(cfg)?;
     c.rope = c.latent_rope(cfg)?;
-    // GGUF counts the layers that predict further tokens, which are not run.
-    c.layers -= cfg.pick(0, cfg.count_or("num_nextn_predict_layers", 0)?).min(c.layers - 1);
+    c.drop_predicting(cfg)?;
     Ok(c)
 }
 
@@ -114,7 +112,3 @@ fn model(
     let feed = |sparse| if sparse { Op::Moe(moe.clone()) } else { Op::Mlp(mlp.clone()) };
     Ok(c.latent_decoder(latents, sparse.iter().copied().map(feed)))
 }
-
-/// Layers that predict further tokens.
-const PREDICTING: &[Rename] = &[Ignore("model.layers.{past}.*")];
-const GGUF_PREDICTING: &[Rename] = &[Ignore("blk.{past}.*")];

@@ -3,7 +3,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::{EXPERTS, by_softmax, sparse_layers};
-use super::common::names::DECODER;
+use super::common::names::{DECODER, GGUF_PREDICTING, PREDICTING};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -13,8 +13,8 @@ pub static ERNIE4_5_MOE: Family = Family {
     hf: &["ernie4_5_moe"],
     gguf: &["ernie4_5-moe"],
     spec,
-    names: &[NAMES, EXPERTS, DECODER],
-    gguf_names: &[&[Ignore("blk.{past}.*")]],
+    names: &[PREDICTING, NAMES, EXPERTS, DECODER],
+    gguf_names: &[GGUF_PREDICTING],
 };
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
@@ -59,6 +59,5 @@ fn sparse(cfg: &Config, layers: usize) -> Result<Vec<bool>, ConfigError> {
 
 const NAMES: &[Rename] = &[
     To("model.layers.{}.mlp.moe_statics.e_score_correction_bias", "blk.{}.exp_probs_b.bias"),
-    Ignore("model.layers.{past}.*"),
     Ignore("model.mtp_*"),
 ];

@@ -3,7 +3,7 @@
 use super::Family;
 use super::Rename::{self, *};
 use super::common::experts::{EXPERTS, after_dense, by_sigmoid};
-use super::common::names::DECODER;
+use super::common::names::{DECODER, GGUF_PREDICTING, PREDICTING};
 use super::common::{Common, slides};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -14,8 +14,8 @@ pub static GLM4_MOE: Family = Family {
     hf: &["glm4_moe"],
     gguf: &["glm4moe"],
     spec: glm4_moe,
-    names: &[PREDICTING, EXPERTS, DECODER],
-    gguf_names: &[GGUF],
+    names: &[PREDICTING, MTP, EXPERTS, DECODER],
+    gguf_names: &[GGUF_PREDICTING, GGUF],
 };
 pub static DOTS1: Family = Family {
     name: "dots1",
@@ -30,7 +30,7 @@ pub static EXAONE_MOE: Family = Family {
     hf: &["exaone_moe"],
     gguf: &[],
     spec: exaone_moe,
-    names: &[EXAONE, PREDICTING, EXPERTS, DECODER],
+    names: &[EXAONE, PREDICTING, MTP, EXPERTS, DECODER],
     gguf_names: &[],
 };
 
@@ -40,8 +40,7 @@ fn glm4_moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "num_key_value_heads": 8, "n_shared_experts": 1,
     }));
     let mut c = Common::read(cfg)?;
-    // GGUF counts the layers that predict further tokens, which are not run.
-    c.layers -= cfg.pick(0, cfg.count_or("num_nextn_predict_layers", 0)?).min(c.layers - 1);
+    c.drop_predicting(cfg)?;
     let normed = cfg.flag("use_qk_norm", false)?;
     let qk_norm = c.qk_norm().filter(|_| normed);
     let attention = Attention { qk_norm, out_bias: false, ..c.biased(cfg)? };
@@ -91,6 +90,5 @@ fn model(
 const EXAONE: &[Rename] =
     &[To("model.layers.{}.mlp.e_score_correction_bias", "blk.{}.exp_probs_b.bias")];
 /// Layers that predict further tokens.
-const PREDICTING: &[Rename] = &[Ignore("model.layers.{past}.*"), Ignore("mtp.*")];
-const GGUF: &[Rename] =
-    &[Ignore("blk.{past}.*"), To("blk.{}.post_attention_norm", "blk.{}.ffn_norm")];
+const MTP: &[Rename] = &[Ignore("mtp.*")];
+const GGUF: &[Rename] = &[To("blk.{}.post_attention_norm", "blk.{}.ffn_norm")];

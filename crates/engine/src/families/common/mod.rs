@@ -107,6 +107,15 @@ impl Common {
         self.rope.layout = c.pick(RopeLayout::Halves, RopeLayout::Pairs);
         self
     }
+    /// Leaves out the layers that predict further tokens, which are not run; GGUF counts them.
+    ///
+    /// # Errors
+    /// What is no count.
+    pub fn drop_predicting(&mut self, c: &Config) -> Result<(), ConfigError> {
+        let predicting = c.pick(0, c.count_or("num_nextn_predict_layers", 0)?);
+        self.layers -= predicting.min(self.layers - 1);
+        Ok(())
+    }
     /// The model's RMS norm.
     pub fn rms(&self) -> Norm {
         Norm::rms(self.eps)

@@ -10,6 +10,12 @@ pub const FUSED: &[Rename] = &[Split("blk.{}.attn_qkv", QKV)];
 /// Of GGUF files whose converter leaves an MLP's gate before what it multiplies.
 pub const GATE_UP: &[Rename] = &[Split("blk.{}.ffn_up", &["blk.{}.ffn_gate", "blk.{}.ffn_up"])];
 
+/// Layers that predict further tokens, which are not run.
+pub const PREDICTING: &[Rename] = &[Ignore("model.layers.{past}.*")];
+
+/// The same in GGUF.
+pub const GGUF_PREDICTING: &[Rename] = &[Ignore("blk.{past}.*")];
+
 /// Of nearly every Hugging Face decoder.
 pub const DECODER: &[Rename] = &[
     To("model.embed_tokens", "token_embd"),
