@@ -289,6 +289,7 @@ fn meanings_that_are_not_run() {
         ("gemma3_text", "use_bidirectional_attention", true),
         ("glm_moe_dsa", "indexer_rope_interleave", false),
         ("mpt", "attn_config.alibi", false),
+        ("zamba2", "use_long_context", true),
     ] {
         check(name, key, json!(value));
     }

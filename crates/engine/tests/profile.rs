@@ -34,7 +34,7 @@ fn check(golden: &Golden, rows: usize) {
         let matrices = needs(&checkpoint.spec).into_iter().filter(|need| of(&need.name));
         let works = matrices.filter(|need| need.packed).map(|need| {
             let [count @ .., n, k] = &need.shape[..] else { panic!("{} is no matrix", need.name) };
-            let count: usize = count.iter().product();
+            let count: usize = need.uses * count.iter().product::<usize>();
             Work {
                 f32: (rows * count * n * k) as u64,
                 bytes: (count * Packed::size(Layout::F32, *n, *k)) as u64,
@@ -76,7 +76,7 @@ fn check(golden: &Golden, rows: usize) {
     };
     // But for what lies between a gate and its activation.
     let never_joined = |op: &Op| match op {
-        Op::Mlp(m) => m.sparsity.is_some(),
+        Op::Mlp(m) => m.sparsity.is_some() || m.adapter.is_some(),
         Op::InputGate(_) => true,
         _ => false,
     };

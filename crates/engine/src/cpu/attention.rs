@@ -1,4 +1,5 @@
 //! Softmax attention: projections, norms and rotation of heads, pages, output.
+use super::adapter::Own;
 use super::angles::Angles;
 use super::executor::Pass;
 use super::pack::Packer;
@@ -7,8 +8,7 @@ use super::scratch::{distinct, place};
 use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{Attention, ModelSpec, NormOver, OutGate, Reach};
-use crate::state;
-use crate::weights::layer;
+use crate::weights::{Owner, layer};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, Attend, AttendRow, AttentionScratch, HeadNorm, Rotate};
 use rinfer_kernels::{Act, Mat, kv};
@@ -26,17 +26,15 @@ pub(crate) struct AttentionStep {
     q_norm: Option<NormWeights>,
     k_norm: Option<NormWeights>,
     sinks: Option<Vec<f32>>,
-    pool: usize,
     buffers: usize,
 }
 
 impl AttentionStep {
-    /// Layer `i`'s attention, the `nth` of all operations.
+    /// Layer `i`'s attention, or a shared one.
     pub fn new(
         spec: &ModelSpec,
-        i: usize,
+        i: Owner,
         a: &Attention,
-        nth: usize,
         packer: &Packer<'_>,
     ) -> Result<AttentionStep, LoadError> {
         let project = |part, bias| Projection::new(&layer(i, part), bias, packer);
@@ -52,7 +50,6 @@ impl AttentionStep {
             q_norm: norm("attn_q_norm")?,
             k_norm: if writes { norm("attn_k_norm")? } else { None },
             sinks: a.sinks.then(|| packer.vector(&layer(i, "attn_sinks.weight"))).transpose()?,
-            pool: state::pool(spec, nth),
             buffers: place(&shapes(spec), &a, same),
             spec: a.clone(),
         })
@@ -62,8 +59,8 @@ impl AttentionStep {
     pub fn run(
         &self,
         pass: &mut Pass<'_>,
-        angles: &[Angles],
-        buffers: &mut [Buffers],
+        own: &Own,
+        (angles, buffers): (&[Angles], &mut [Buffers]),
         x: &mut Act,
         out: &mut Mat,
         store: Store,
@@ -71,8 +68,13 @@ impl AttentionStep {
         let ctx = pass.ctx;
         let b = &mut buffers[self.buffers];
         self.project(pass, x, b);
+        if let ([q, k, v], Some(low)) = (&own.adapters[..], &mut b.low) {
+            for (adapter, out) in [(q, &mut b.q), (k, &mut b.k), (v, &mut b.v)] {
+                adapter.run(pass, x, low, [out]);
+            }
+        }
         self.prepare(pass, angles, b);
-        let (group, pool) = pass.cache.layer(self.pool);
+        let (group, pool) = pass.cache.layer(own.pool);
         let q8 = self.o.reads_q8();
         ops::attention(
             ctx,
@@ -186,6 +188,8 @@ pub(crate) struct Buffers {
     out: Act,
     /// Gates and what passes them.
     gated: Option<(Mat, Act)>,
+    /// Of adapters.
+    low: Option<Act>,
 }
 
 impl Buffers {
@@ -202,13 +206,15 @@ impl Buffers {
             partial: AttentionScratch::new(&attend(a), rows, context, threads),
             out: Act::new(rows, q),
             gated: a.out_gate.map(|gate| (Mat::new(rows, gates(gate)), Act::new(rows, q))),
+            low: a.adapter.map(|adapter| Act::new(rows, adapter.rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let mats = [&self.q, &self.k, &self.v].map(Mat::bytes).iter().sum::<usize>();
         let gated = self.gated.as_ref().map_or(0, |(gates, out)| gates.bytes() + out.bytes());
-        mats + 4 * self.scales.capacity() + self.partial.bytes() + self.out.bytes() + gated
+        let ends = self.partial.bytes() + self.out.bytes();
+        mats + 4 * self.scales.capacity() + ends + gated + self.low.as_ref().map_or(0, Act::bytes)
     }
 }
 
@@ -219,7 +225,9 @@ pub(crate) fn shapes(spec: &ModelSpec) -> Vec<&Attention> {
 
 /// Whether what two write on the way is of one shape.
 fn same(a: &&Attention, b: &&Attention) -> bool {
-    let of = |x: &Attention| (x.heads, x.kv_heads, x.head_dim, x.out_gate, x.temperature.is_some());
+    let rank = |x: &Attention| x.adapter.map(|adapter| adapter.rank);
+    let heads = |x: &Attention| (x.heads, x.kv_heads, x.head_dim, x.out_gate);
+    let of = |x: &Attention| (heads(x), x.temperature.is_some(), rank(x));
     of(a) == of(b)
 }
 

@@ -7,7 +7,7 @@ use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::profile::{Kind, Profile};
 use crate::size::Memory;
-use crate::spec::ModelSpec;
+use crate::spec::{ModelSpec, Reads, Skip};
 use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::{Rows, Store};
@@ -172,6 +172,11 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
     }
     pass.clock.lap(Kind::Rotate);
     plan.embed.run(pass, ids, &mut s.places, &mut s.branch, &mut s.stream);
+    if plan.reads_tokens() {
+        s.wide.resize(s.stream.rows());
+        let d = s.stream.cols();
+        (0..ids.len()).for_each(|i| s.wide.row_mut(i)[d..].copy_from_slice(s.stream.row(i)));
+    }
     if let Some((per_layer, b)) = plan.per_layer.as_ref().zip(s.per_layer.as_mut()) {
         per_layer.run(pass, ids, &s.stream, &mut s.input, b);
     }
@@ -191,16 +196,16 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
 
 /// Adds a branch's share of its input to the stream.
 fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
-    let as_is = step.joins_as_is();
-    for (i, part) in step.parts.iter().enumerate() {
-        if i == 0 || step.parts.iter().any(|part| part.pre.is_some()) {
-            let pre = part.pre.as_ref().or(step.pre.as_ref()).map(NormWeights::view);
-            ops::norm(pass.ctx, pre.as_ref(), &s.stream, &mut s.input, step.q8);
-            pass.clock.lap(Kind::Norm);
+    let (as_is, weights) = (step.joins_as_is(), &*step.weights);
+    for (i, (part, own)) in weights.parts.iter().zip(&step.own).enumerate() {
+        if i == 0 || weights.parts.iter().any(|part| part.pre.is_some()) {
+            read(step, part.pre.as_ref().or(weights.pre.as_ref()), pass, s);
         }
         if let Block::Moe(m) = &part.block {
             m.route(pass, &mut s.moe, &mut s.input, &s.stream);
         }
+        let wide = step.reads == Reads::StreamAndTokens;
+        let input = if wide { &mut s.wide_input } else { &mut s.input };
         let (out, store) = if !part.joins_as_is() {
             (&mut s.part, Store::Set)
         } else if as_is {
@@ -210,21 +215,18 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
         };
         match &part.block {
             Block::Attention(a) => {
-                a.run(pass, &s.angles, &mut s.attention, &mut s.input, out, store);
+                a.run(pass, own, (&s.angles, &mut s.attention), input, out, store);
             }
-            Block::Mla(m) => {
-                m.run(pass, &s.angles, &mut s.latent, &mut s.input, out, store);
-            }
-            Block::Recurrent(r) => r.run(pass, &mut s.recurrent, &mut s.input, out, store),
-            Block::Mlp(m) => m.run(pass, &mut s.mlp, &mut s.input, out, store),
-            Block::Moe(m) => {
-                m.run(pass, (&mut s.moe, &mut s.mlp), &mut s.input, out, store);
-            }
-            Block::Laurel(l) => l.run(pass, &mut s.laurel, &mut s.input, out, store),
+            Block::Mla(m) => m.run(pass, &s.angles, &mut s.latent, input, out, store),
+            Block::Recurrent(r) => r.run(pass, &mut s.recurrent, input, out, store),
+            Block::Mlp(m) => m.run(pass, Some(own), &mut s.mlp, input, out, store),
+            Block::Moe(m) => m.run(pass, (&mut s.moe, &mut s.mlp), input, out, store),
+            Block::Laurel(l) => l.run(pass, &mut s.laurel, input, out, store),
             Block::Gate(g) => {
                 let b = s.per_layer.as_mut().expect("inputs of layers, since a layer reads them");
-                g.run(pass, b, &mut s.input, out, store);
+                g.run(pass, b, input, out, store);
             }
+            Block::Linear(l) => pass.linear(Kind::Projections, input, &mut [l.job(out, store)]),
         }
         if !part.joins_as_is() {
             sum(part, i == 0, pass, s);
@@ -233,6 +235,24 @@ fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
     if !as_is {
         join(step, pass, s);
     }
+}
+
+/// Norms what a branch works on.
+fn read(step: &Step, norm: Option<&NormWeights>, pass: &mut Pass<'_>, s: &mut Scratch) {
+    let norm = norm.map(NormWeights::view);
+    let (from, to) = match step.reads {
+        Reads::Stream => (&s.stream, &mut s.input),
+        Reads::Aside => (&s.aside, &mut s.input),
+        Reads::StreamAndTokens => {
+            let d = s.stream.cols();
+            for i in 0..s.stream.rows() {
+                s.wide.row_mut(i)[..d].copy_from_slice(s.stream.row(i));
+            }
+            (&s.wide, &mut s.wide_input)
+        }
+    };
+    ops::norm(pass.ctx, norm.as_ref(), from, to, step.q8);
+    pass.clock.lap(Kind::Norm);
 }
 
 /// Adds a part's output to its branch's.
@@ -247,15 +267,28 @@ fn sum(part: &PartStep, first: bool, pass: &mut Pass<'_>, s: &mut Scratch) {
     pass.clock.lap(Kind::Norm);
 }
 
-/// Makes the stream of it and a branch's output.
+/// Makes the stream of it and a branch's output, or what is set aside.
 fn join(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
-    let post = step.post.as_ref().map(NormWeights::view);
-    if let Some(b) = s.altup.as_mut().filter(|_| step.others) {
-        ops::residual_of_others(pass.ctx, post.as_ref(), step.scale, &mut s.branch, &mut b.all);
-    } else {
-        let skip = step.skip.map(|by| (by, s.input.view()));
-        let how = Residual { post, scale: step.scale, skip, then: step.then };
-        ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+    let post = step.weights.post.as_ref().map(NormWeights::view);
+    let how = Residual { post, scale: step.scale, skip: None, then: step.then };
+    match (step.skip, s.altup.as_mut()) {
+        (Skip::Others, Some(b)) => {
+            let post = how.post.as_ref();
+            ops::residual_of_others(pass.ctx, post, step.scale, &mut s.branch, &mut b.all);
+        }
+        (Skip::Aside { stream }, _) => {
+            s.aside.resize(s.branch.rows());
+            match stream {
+                true => s.aside.data_mut().copy_from_slice(s.stream.data()),
+                false => s.aside.data_mut().fill(0.0),
+            }
+            ops::residual(pass.ctx, &how, &mut s.branch, &mut s.aside);
+        }
+        (Skip::Input(by), _) => {
+            let how = Residual { skip: Some((by, s.input.view())), ..how };
+            ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
+        }
+        _ => ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream),
     }
     pass.clock.lap(Kind::Norm);
 }

@@ -1,4 +1,5 @@
 //! The feed-forward network.
+use super::adapter::Own;
 use super::executor::Pass;
 use super::pack::Packer;
 use super::plan::Projection;
@@ -6,7 +7,7 @@ use super::scratch::{distinct, place};
 use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{Act as Function, Mlp, ModelSpec, Op};
-use crate::weights::layer;
+use crate::weights::{Owner, layer};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, Gated, GatedScratch, Glu};
 use rinfer_kernels::{Act, Mat};
@@ -22,10 +23,10 @@ pub(crate) struct MlpStep {
 }
 
 impl MlpStep {
-    /// Layer `i`'s MLP, whose tensors' names end with `suffix`.
+    /// Layer `i`'s MLP, or a shared one, whose tensors' names end with `suffix`.
     pub fn new(
         spec: &ModelSpec,
-        i: usize,
+        i: Owner,
         suffix: &str,
         m: &Mlp,
         packer: &Packer<'_>,
@@ -46,6 +47,7 @@ impl MlpStep {
     pub fn run(
         &self,
         pass: &mut Pass<'_>,
+        own: Option<&Own>,
         buffers: &mut [Buffers],
         x: &mut Act,
         out: &mut Mat,
@@ -55,7 +57,8 @@ impl MlpStep {
         let b = &mut buffers[self.buffers];
         let first = self.gate.as_ref().unwrap_or(&self.up);
         let second = self.gate.is_some().then_some(&self.up);
-        if x.rows() > FEW && self.sparsity.is_none() {
+        let adapter = own.and_then(|own| own.adapters.first());
+        if x.rows() > FEW && self.sparsity.is_none() && adapter.is_none() {
             let up = second.map(Projection::weights);
             let how = Gated { act: self.act, gate: first.weights(), up };
             pass.gated(Kind::Projections, &how, x, &mut b.products, &mut b.hidden, q8);
@@ -66,6 +69,12 @@ impl MlpStep {
                 pass.linear(Kind::Projections, x, &mut jobs);
             } else {
                 pass.linear(Kind::Projections, x, &mut [one]);
+            }
+            if let (Some(adapter), Some(low)) = (adapter, &mut b.low) {
+                match second {
+                    Some(_) => adapter.run(pass, x, low, [&mut b.gate, &mut b.up]),
+                    None => adapter.run(pass, x, low, [&mut b.gate]),
+                }
             }
             if let Some(deviations) = self.sparsity {
                 ops::sparsify(ctx, deviations, &mut b.gate);
@@ -123,28 +132,42 @@ pub(crate) struct Buffers {
     /// Of many rows, unless whole.
     products: GatedScratch,
     hidden: Act,
+    /// Of adapters.
+    low: Option<Act>,
 }
 
 impl Buffers {
     /// For batches of up to `rows` rows, on `threads` threads.
-    pub fn new((d_ff, whole): (usize, bool), rows: usize, threads: usize) -> Buffers {
-        let few = if whole { rows } else { rows.min(FEW) };
+    pub fn new(shape: Shape, rows: usize, threads: usize) -> Buffers {
+        let Shape { d_ff, whole, rank } = shape;
+        let few = if whole || rank.is_some() { rows } else { rows.min(FEW) };
         Buffers {
             gate: Mat::new(few, d_ff),
             up: Mat::new(few, d_ff),
             products: GatedScratch::new(if rows > few { rows } else { 0 }, threads),
             hidden: Act::new(rows, d_ff),
+            low: rank.map(|rank| Act::new(rows, rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.gate.bytes() + self.up.bytes() + self.products.bytes() + self.hidden.bytes()
+        let low = self.low.as_ref().map_or(0, Act::bytes);
+        self.gate.bytes() + self.up.bytes() + self.products.bytes() + self.hidden.bytes() + low
     }
 }
 
-/// The distinct widths of a model's MLPs, shared experts among them, and whether their gates are
-/// looked at whole.
-pub(crate) fn shapes(spec: &ModelSpec) -> Vec<(usize, bool)> {
+/// What MLPs that share buffers have in common.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Shape {
+    d_ff: usize,
+    /// Whether gates are looked at whole.
+    whole: bool,
+    /// Of an adapter.
+    rank: Option<usize>,
+}
+
+/// The distinct shapes of a model's MLPs, shared experts among them.
+pub(crate) fn shapes(spec: &ModelSpec) -> Vec<Shape> {
     let of = |op: &Op| match op {
         Op::Mlp(m) => Some(shape(m)),
         Op::Moe(m) => m.shared.as_ref().map(|s| shape(&s.mlp)),
@@ -153,6 +176,7 @@ pub(crate) fn shapes(spec: &ModelSpec) -> Vec<(usize, bool)> {
     distinct(spec.ops().filter_map(of), PartialEq::eq)
 }
 
-fn shape(m: &Mlp) -> (usize, bool) {
-    (m.d_ff, m.sparsity.is_some())
+fn shape(m: &Mlp) -> Shape {
+    let rank = m.adapter.map(|adapter| adapter.rank);
+    Shape { d_ff: m.d_ff, whole: m.sparsity.is_some(), rank }
 }

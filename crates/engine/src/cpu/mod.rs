@@ -3,6 +3,7 @@
 //! `pack` turns tensors to what kernels read, `plan` resolves a spec and its weights to steps,
 //! `scratch` holds everything that a pass writes but state, `executor` runs a batch, `clock` says
 //! where its time went, and each end and each kind of operation has a file.
+mod adapter;
 mod altup;
 mod angles;
 mod attention;
@@ -25,7 +26,7 @@ pub use executor::CpuExecutor;
 pub(crate) use recurrent::floats;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Skip};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Reads, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -73,7 +74,9 @@ impl Backend for Cpu {
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
             refuse(!fits_streams(spec), "layers that do not end in a branch of the other streams")?;
-            refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")
+            refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")?;
+            check_asides(spec)?;
+            check_tensors(spec)
         };
         let ropes = spec.ropes.iter().map(|r| refuse(!r.sections.is_empty(), "M-RoPE sections"));
         let branches = spec.layers.iter().flatten().map(check_branch);
@@ -87,7 +90,8 @@ impl Backend for Cpu {
             | Op::Mamba1(_)
             | Op::Mamba2(_)
             | Op::RgLru(_)
-            | Op::ShortConv(_) => Ok(()),
+            | Op::ShortConv(_)
+            | Op::Linear => Ok(()),
             Op::Moe(m) => check_moe(m),
             Op::Laurel(_) => Ok(()),
             Op::InputGate(_) => refuse(spec.embed.per_layer.is_none(), "gates of no inputs"),
@@ -118,7 +122,9 @@ fn refuse(has: bool, what: &str) -> Result<(), String> {
 }
 
 fn check_attention(a: &Attention) -> Result<(), String> {
-    refuse(!a.causal, "attention that is not causal")
+    refuse(!a.causal, "attention that is not causal")?;
+    let partial = a.kv_from.is_some() || a.v_from_k;
+    refuse(partial && a.adapter.is_some(), "adapters of attention without keys or values")
 }
 
 /// An attention that reads another's keys and values reads what is there.
@@ -136,6 +142,8 @@ fn check_moe(m: &Moe) -> Result<(), String> {
     refuse(groups.is_some_and(|g| g.best > MOST_BEST), "groups of so many best experts")?;
     let (scale, sparsity) = (m.expert.gate_scale, m.expert.sparsity);
     refuse(scale != 1.0 || sparsity.is_some(), "scaled or sparse gates of experts")?;
+    let mut all = m.shared.iter().map(|s| &s.mlp).chain([&m.expert]);
+    refuse(all.any(|mlp| mlp.adapter.is_some()), "adapters of experts")?;
     m.shared.iter().map(|s| &s.mlp).chain([&m.expert]).try_for_each(check_mlp)
 }
 
@@ -155,7 +163,40 @@ fn fits_streams(spec: &ModelSpec) -> bool {
 fn check_branch(b: &Branch) -> Result<(), String> {
     let own = b.parts.iter().any(|part| part.pre.is_some());
     let input = b.pre.is_some() || b.skip != Skip::Stream;
-    refuse(own && input, "norms of single parts of a branch's normed input")
+    refuse(own && input, "norms of single parts of a branch's normed input")?;
+    let wide = b.reads == Reads::StreamAndTokens;
+    let attends = b.parts.iter().all(|part| matches!(part.op, Op::Attention(_)));
+    let narrow = !attends || matches!(b.skip, Skip::Input(_));
+    refuse(wide && narrow, "others than attention on tokens beside the stream")
+}
+
+/// What is read was set aside before.
+fn check_asides(spec: &ModelSpec) -> Result<(), String> {
+    let mut branches = spec.layers.iter().flatten();
+    let first = branches.find(|b| b.reads == Reads::Aside || matches!(b.skip, Skip::Aside { .. }));
+    let reads = first.is_some_and(|b| b.reads == Reads::Aside);
+    refuse(reads, "branches of what nothing set aside")
+}
+
+/// Branches that have tensors in common are of one shape, each in the same place of its layer.
+fn check_tensors(spec: &ModelSpec) -> Result<(), String> {
+    let all = || spec.layers.iter().flat_map(|layer| layer.iter().enumerate());
+    let plain = |b: &Branch| {
+        let ops = b.parts.iter().map(|part| match &part.op {
+            Op::Attention(a) => Some(Op::Attention(Attention { adapter: None, ..a.clone() })),
+            Op::Mlp(m) => Some(Op::Mlp(Mlp { adapter: None, ..m.clone() })),
+            _ => None,
+        });
+        ops.collect::<Option<Vec<Op>>>().map(|ops| (ops, b.pre, b.post, b.reads))
+    };
+    let norms = |b: &Branch| weights::branch_norms(b);
+    let mut shared = all().filter(|(_, b)| b.shared.is_some());
+    let fits = shared.all(|(at, b)| {
+        let mut like =
+            all().filter(|(_, other)| other.shared == b.shared && norms(other) == norms(b));
+        plain(b).is_some() && like.all(|(i, other)| i == at && plain(other) == plain(b))
+    });
+    refuse(!fits, "tensors shared by branches of other shapes")
 }
 
 #[cfg(test)]
@@ -203,6 +244,22 @@ mod tests {
         check(|s| s.layers[0][1].skip = Skip::Others, ends);
         let both = |s: &mut ModelSpec| (s.altup, s.layers[0][1].skip) = (altup, Skip::Others);
         check(both, "");
+        let asides = "branches of what nothing set aside";
+        check(|s| s.layers[0][0].reads = Reads::Aside, asides);
+        let wide = "others than attention on tokens beside the stream";
+        check(|s| s.layers[0][0].reads = Reads::StreamAndTokens, "");
+        check(|s| s.layers[0][1].reads = Reads::StreamAndTokens, wide);
+        let share = |s: &mut ModelSpec| {
+            s.layers.push(s.layers[0].clone());
+            s.layers.iter_mut().flatten().for_each(|b| b.shared = Some(0));
+        };
+        check(share, "");
+        let shapes = "tensors shared by branches of other shapes";
+        check(|s| (share(s), s.layers[1][0].pre = None).1, shapes);
+        check(|s| (share(s), s.layers[1].swap(0, 1)).1, shapes);
+        let partial = "adapters of attention without keys or values";
+        let adapter = Some(Adapter { rank: 4, nth: 0 });
+        check(|s| (attention(s).v_from_k, attention(s).adapter) = (true, adapter), partial);
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
         let pool = || Head::Pool { how: Pool::Mean, normalise: true };
         check(|s| s.head = pool(), "pooled embeddings");

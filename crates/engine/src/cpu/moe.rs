@@ -105,11 +105,11 @@ impl MoeStep {
         pass.clock.lap(Kind::Experts);
         let Some(shared) = &self.shared else { return };
         let Some(gate) = &shared.gate else {
-            return shared.mlp.run(pass, mlps, x, out, Store::Add);
+            return shared.mlp.run(pass, None, mlps, x, out, Store::Add);
         };
         pass.linear(Kind::Router, x, &mut [gate.job(&mut b.gate, Store::Set)]);
         b.gate.data_mut().iter_mut().for_each(|g| *g = sigmoid(*g));
-        shared.mlp.run(pass, mlps, x, &mut b.shared, Store::Set);
+        shared.mlp.run(pass, None, mlps, x, &mut b.shared, Store::Set);
         ops::weighted(pass.ctx, &b.shared, b.gate.data(), out, Store::Add);
         pass.clock.lap(Kind::Experts);
     }
@@ -138,7 +138,7 @@ impl SharedStep {
     ) -> Result<SharedStep, LoadError> {
         let gate = || Projection::new(&layer(i, "ffn_gate_inp_shexp"), false, packer);
         Ok(SharedStep {
-            mlp: MlpStep::new(spec, i, "_shexp", &s.mlp, packer)?,
+            mlp: MlpStep::new(spec, i.into(), "_shexp", &s.mlp, packer)?,
             gate: s.sigmoid_gate.then(gate).transpose()?,
         })
     }

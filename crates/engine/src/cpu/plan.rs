@@ -1,4 +1,5 @@
 //! A spec and its weights, resolved once to the steps of a forward pass.
+use super::adapter::Own;
 use super::altup::{AltUpSteps, Turn};
 use super::attention::AttentionStep;
 use super::embed::EmbedStep;
@@ -11,12 +12,14 @@ use super::pack::Packer;
 use super::per_layer::{GateStep, PerLayerStep};
 use super::recurrent::RecurrentStep;
 use crate::backend::LoadError;
-use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Skip, Then};
-use crate::weights::{branch_norms, layer, part_norms};
-use rinfer_kernels::layout::Reads;
+use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Reads, Skip, Then};
+use crate::weights::{Owner, branch_norms, layer, part_norms};
+use rinfer_kernels::layout::Reads as Activations;
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{self, Linear};
 use rinfer_kernels::{Mat, Packed};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Everything that a pass reads but state.
 pub(crate) struct Plan {
@@ -36,24 +39,32 @@ pub(crate) struct Plan {
 pub(crate) struct Step {
     /// Of the streams, before it.
     pub turn: Option<Turn>,
-    /// Of the stream.
+    /// What it works on.
+    pub reads: Reads,
+    /// Which other steps may have too.
+    pub weights: Arc<BranchWeights>,
+    /// By part, what the step alone has.
+    pub own: Vec<Own>,
+    /// Whether 8-bit activations are read.
+    pub q8: bool,
+    /// Multiplies what joins the stream.
+    pub scale: f32,
+    /// What it joins.
+    pub skip: Skip,
+    /// Multiplies the stream then.
+    pub then: f32,
+    /// Bytes of what the step alone holds: none of weights that an earlier one has.
+    bytes: usize,
+}
+
+/// A branch's weights.
+pub(crate) struct BranchWeights {
+    /// Of what the branch reads.
     pub pre: Option<NormWeights>,
     /// On one input, or each on one that it norms itself.
     pub parts: Vec<PartStep>,
-    /// Whether one of them reads 8-bit activations.
-    pub q8: bool,
     /// Of the parts' sum.
     pub post: Option<NormWeights>,
-    /// Multiplies what joins the stream.
-    pub scale: f32,
-    /// Whether it joins the other streams.
-    pub others: bool,
-    /// What multiplies the input, if that is what the sum joins.
-    pub skip: Option<f32>,
-    /// Multiplies the stream then.
-    pub then: f32,
-    /// Bytes of `then`, if it is learned.
-    then_bytes: usize,
 }
 
 /// One operation between norms of its own.
@@ -77,21 +88,27 @@ pub(crate) enum Block {
     Moe(Box<MoeStep>),
     Laurel(Box<LaurelStep>),
     Gate(Box<GateStep>),
+    Linear(Projection),
 }
 
 impl Plan {
     /// Packs everything. The numbers of buffers and operations are their places in the lists that
     /// [`super::scratch`] and [`crate::state`] make of the same spec.
     pub fn new(spec: &ModelSpec, packer: &Packer<'_>) -> Result<Plan, LoadError> {
-        let mut ops = 0..;
-        let mut steps = Vec::new();
+        let (mut nth, mut steps) = (0, Vec::new());
+        let mut shared = HashMap::new();
         for (i, branches) in spec.layers.iter().enumerate() {
             for (b, branch) in branches.iter().enumerate() {
                 let turn = match branch.skip {
                     Skip::Others => Some(Turn::Correct(i)),
                     _ => (spec.altup.is_some() && b == 0).then_some(Turn::Predict(i)),
                 };
-                steps.push(Step { turn, ..Step::new(spec, i, branch, &mut ops, packer)? });
+                let key = branch.shared.map(|n| (n, b));
+                let known = key.and_then(|key| shared.get(&key).cloned());
+                let step = Step::new(spec, i, branch, nth, known, packer)?;
+                shared.extend(key.map(|key| (key, Arc::clone(&step.weights))));
+                steps.push(Step { turn, ..step });
+                nth += branch.parts.len();
             }
         }
         Ok(Plan {
@@ -102,63 +119,99 @@ impl Plan {
             head: HeadStep::new(spec, packer)?,
         })
     }
+    /// Whether a step reads what tokens entered the stream as.
+    pub fn reads_tokens(&self) -> bool {
+        self.steps.iter().any(|step| step.reads == Reads::StreamAndTokens)
+    }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
         let ends = self.embed.bytes() + self.head.bytes();
         let beside = self.per_layer.as_ref().map_or(0, PerLayerStep::bytes)
             + self.altup.as_ref().map_or(0, AltUpSteps::bytes);
-        ends + beside + self.steps.iter().map(Step::bytes).sum::<usize>()
+        ends + beside + self.steps.iter().map(|step| step.bytes).sum::<usize>()
     }
 }
 
 impl Step {
+    /// Of layer `i`; its first operation is the `nth` of all. `known` are its weights, if an earlier
+    /// step has them.
     fn new(
         spec: &ModelSpec,
         i: usize,
         branch: &Branch,
-        ops: &mut impl Iterator<Item = usize>,
+        nth: usize,
+        known: Option<Arc<BranchWeights>>,
         packer: &Packer<'_>,
     ) -> Result<Step, LoadError> {
-        let (pre, post) = branch_norms(branch);
-        let parts = branch.parts.iter().enumerate().map(|(at, part)| {
-            let (pre, post) = part_norms(branch, at);
-            Ok(PartStep {
-                pre: NormWeights::new(part.pre.as_ref(), &layer(i, pre), packer)?,
-                block: Block::new(spec, i, &part.op, ops.next().unwrap_or_default(), packer)?,
-                post: NormWeights::new(part.post.as_ref(), &layer(i, post), packer)?,
-                scale: part.scale,
-            })
-        });
-        let parts: Vec<PartStep> = parts.collect::<Result<_, LoadError>>()?;
-        let learned = || packer.vector(&layer(i, "layer_output_scale.weight"));
-        let (then, then_bytes) = match branch.then {
-            Then::Nothing => (1.0, 0),
-            Then::Scale(by) => (by, 0),
-            Then::Learned => (learned()?[0], 4),
+        let (weights, mut bytes) = match known {
+            Some(weights) => (weights, 0),
+            None => {
+                let weights = BranchWeights::new(spec, i, branch, nth, packer)?;
+                let bytes = weights.bytes();
+                (Arc::new(weights), bytes)
+            }
         };
-        Ok(Step {
-            turn: None,
-            pre: NormWeights::new(branch.pre.as_ref(), &layer(i, pre), packer)?,
-            q8: parts.iter().any(|part| part.block.reads_q8()),
-            parts,
-            post: NormWeights::new(branch.post.as_ref(), &layer(i, post), packer)?,
-            scale: branch.scale,
-            others: branch.skip == Skip::Others,
-            skip: if let Skip::Input(by) = branch.skip { Some(by) } else { None },
-            then,
-            then_bytes,
-        })
+        let own = branch
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| Own::new(spec, Owner::of(i, branch), &part.op, nth + at, packer));
+        let own: Vec<Own> = own.collect::<Result<_, LoadError>>()?;
+        let learned = || packer.vector(&layer(i, "layer_output_scale.weight"));
+        let then = match branch.then {
+            Then::Nothing => 1.0,
+            Then::Scale(by) => by,
+            Then::Learned => {
+                bytes += 4;
+                learned()?[0]
+            }
+        };
+        bytes += own.iter().map(Own::bytes).sum::<usize>();
+        let q8 =
+            weights.parts.iter().any(|part| part.block.reads_q8()) || own.iter().any(Own::reads_q8);
+        let (reads, scale, skip) = (branch.reads, branch.scale, branch.skip);
+        Ok(Step { turn: None, reads, weights, own, q8, scale, skip, then, bytes })
     }
     /// Whether the one part's output joins the stream as it is, so that its last product can be
     /// added right there.
     pub fn joins_as_is(&self) -> bool {
-        let bare = self.post.is_none() && self.scale == 1.0;
-        let stream = self.skip.is_none() && !self.others && self.then == 1.0;
-        bare && stream && matches!(&self.parts[..], [part] if part.joins_as_is())
+        let bare = self.weights.post.is_none() && self.scale == 1.0;
+        let stream = self.skip == Skip::Stream && self.then == 1.0;
+        bare && stream && matches!(&self.weights.parts[..], [part] if part.joins_as_is())
+    }
+}
+
+impl BranchWeights {
+    fn new(
+        spec: &ModelSpec,
+        i: usize,
+        branch: &Branch,
+        nth: usize,
+        packer: &Packer<'_>,
+    ) -> Result<BranchWeights, LoadError> {
+        let owner = Owner::of(i, branch);
+        let (pre, post) = branch_norms(branch);
+        let norm = |norm: &Option<Norm>, name| {
+            NormWeights::new(norm.as_ref(), &layer(owner, name), packer)
+        };
+        let parts = branch.parts.iter().enumerate().map(|(at, part)| {
+            let (pre, post) = part_norms(branch, at);
+            Ok(PartStep {
+                pre: norm(&part.pre, pre)?,
+                block: Block::new(spec, (i, owner), &part.op, nth + at, packer)?,
+                post: norm(&part.post, post)?,
+                scale: part.scale,
+            })
+        });
+        Ok(BranchWeights {
+            parts: parts.collect::<Result<_, LoadError>>()?,
+            pre: norm(&branch.pre, pre)?,
+            post: norm(&branch.post, post)?,
+        })
     }
     fn bytes(&self) -> usize {
         let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
-        self.then_bytes + norms.chain(self.parts.iter().map(PartStep::bytes)).sum::<usize>()
+        norms.chain(self.parts.iter().map(PartStep::bytes)).sum()
     }
 }
 
@@ -176,20 +229,21 @@ impl PartStep {
 impl Block {
     fn new(
         spec: &ModelSpec,
-        i: usize,
+        (i, owner): (usize, Owner),
         op: &Op,
         nth: usize,
         packer: &Packer<'_>,
     ) -> Result<Block, LoadError> {
         match op {
             Op::Attention(a) => {
-                AttentionStep::new(spec, i, a, nth, packer).map(|a| Block::Attention(a.into()))
+                AttentionStep::new(spec, owner, a, packer).map(|a| Block::Attention(a.into()))
             }
             Op::Mla(m) => MlaStep::new(spec, i, m, nth, packer).map(|m| Block::Mla(m.into())),
-            Op::Mlp(m) => MlpStep::new(spec, i, "", m, packer).map(|m| Block::Mlp(m.into())),
+            Op::Mlp(m) => MlpStep::new(spec, owner, "", m, packer).map(|m| Block::Mlp(m.into())),
             Op::Moe(m) => MoeStep::new(spec, i, m, packer).map(|m| Block::Moe(m.into())),
             Op::Laurel(l) => LaurelStep::new(spec, i, l, packer).map(|l| Block::Laurel(l.into())),
             Op::InputGate(g) => GateStep::new(i, g, packer).map(|g| Block::Gate(g.into())),
+            Op::Linear => Projection::new(&layer(i, "linear"), false, packer).map(Block::Linear),
             other => match RecurrentStep::new(spec, i, other, nth, packer)? {
                 Some(r) => Ok(Block::Recurrent(r)),
                 None => Err(LoadError::Unsupported(format!("{other:?}"))),
@@ -205,6 +259,7 @@ impl Block {
             Block::Moe(m) => m.reads_q8(),
             Block::Laurel(l) => l.reads_q8(),
             Block::Gate(g) => g.reads_q8(),
+            Block::Linear(l) => l.reads_q8(),
         }
     }
     fn bytes(&self) -> usize {
@@ -216,6 +271,7 @@ impl Block {
             Block::Moe(m) => m.bytes(),
             Block::Laurel(l) => l.bytes(),
             Block::Gate(g) => g.bytes(),
+            Block::Linear(l) => l.bytes(),
         }
     }
 }
@@ -309,5 +365,5 @@ impl Projection {
 
 /// Whether a matrix multiplies 8-bit activations.
 pub(crate) fn q8(weights: &Packed) -> bool {
-    weights.layout().reads() == Reads::Q8
+    weights.layout().reads() == Activations::Q8
 }

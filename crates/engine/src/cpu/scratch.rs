@@ -2,7 +2,7 @@
 use super::angles::Angles;
 use super::{altup, attention, head, laurel, mla, mlp, moe, per_layer, recurrent};
 use crate::backend::Limits;
-use crate::spec::{ModelSpec, Part};
+use crate::spec::{ModelSpec, Part, Reads};
 use rinfer_kernels::{Act, Mat};
 
 /// The buffers of a pass.
@@ -15,6 +15,12 @@ pub(crate) struct Scratch {
     pub branch: Mat,
     /// A part's output, where it does not join its branch's as it is.
     pub part: Mat,
+    /// What a branch set aside.
+    pub aside: Mat,
+    /// The stream, and after it what the tokens entered it as.
+    pub wide: Mat,
+    /// The input of a branch that reads that.
+    pub wide_input: Act,
     /// The rows of learned positions that a batch adds.
     pub places: Vec<u32>,
     /// By rotary table.
@@ -45,12 +51,18 @@ impl Scratch {
         let (rows, d) = (limits.batch, spec.d_model);
         let attention = attention::shapes(spec);
         let bare = |part: &Part| part.post.is_none() && part.scale == 1.0;
-        let mut parts = spec.layers.iter().flatten().flat_map(|branch| &branch.parts);
+        let branches = || spec.layers.iter().flatten();
+        let mut parts = branches().flat_map(|branch| &branch.parts);
+        let if_read = |what| if branches().any(|b| b.reads == what) { rows } else { 0 };
+        let (aside, wide) = (if_read(Reads::Aside), if_read(Reads::StreamAndTokens));
         Scratch {
             stream: Mat::new(rows, d),
             input: Act::new(rows, d),
             branch: Mat::new(rows, d),
             part: Mat::new(if parts.all(bare) { 0 } else { rows }, d),
+            aside: Mat::new(aside, d),
+            wide: Mat::new(wide, 2 * d),
+            wide_input: Act::new(wide, 2 * d),
             places: Vec::with_capacity(spec.embed.positions.map_or(0, |_| rows)),
             angles: spec.ropes.iter().map(|r| Angles::new(r, rows)).collect(),
             attention: attention
@@ -72,8 +84,10 @@ impl Scratch {
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let ends = self.stream.bytes() + self.branch.bytes() + self.head.bytes();
-        let shared = self.input.bytes() + self.part.bytes() + 4 * self.places.capacity() + ends;
+        let mats = [&self.stream, &self.branch, &self.part, &self.aside, &self.wide];
+        let inputs = self.input.bytes() + self.wide_input.bytes();
+        let ends = 4 * self.places.capacity() + self.head.bytes();
+        let shared = mats.map(Mat::bytes).iter().sum::<usize>() + inputs + ends;
         let angles: usize = self.angles.iter().map(Angles::bytes).sum();
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();
         let mlp: usize = self.mlp.iter().map(mlp::Buffers::bytes).sum();

@@ -54,6 +54,7 @@ mod smollm;
 mod stablelm;
 mod starcoder2;
 mod ungated;
+mod zamba2;
 
 /// Every family, one line each.
 pub static FAMILIES: &[&Family] = &[
@@ -144,6 +145,7 @@ pub static FAMILIES: &[&Family] = &[
     &minimax::MINIMAX,
     &kimi_linear::KIMI_LINEAR,
     &bailing_hybrid::BAILING_HYBRID,
+    &zamba2::ZAMBA2,
 ];
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
@@ -163,8 +165,8 @@ pub struct Family {
     pub gguf_names: &'static [&'static [Rename]],
 }
 
-/// How a tensor becomes canonical ones. `{}` is the layer, `{e}` the expert, `{past}` a layer after
-/// the model's last, a final `*` anything; names stand without their `.weight` or `.bias`,
+/// How a tensor becomes canonical ones. `{}` is the layer, `{e}` the expert or adapter, `{past}` a layer
+/// after the model's last, a final `*` anything; names stand without their `.weight` or `.bias`,
 /// and may lack a first `model.` or `transformer.`.
 #[derive(Clone, Copy, Debug)]
 pub enum Rename {
@@ -250,7 +252,7 @@ pub fn agree(config: &Config, spec: &ModelSpec) -> Result<(), ConfigError> {
         let ops = layer.iter().flat_map(|b| &b.parts).map(|part| &part.op);
         ops.filter_map(|op| if let Op::Attention(a) = op { Some(a.reach) } else { None }).all(
             |reach| match reach {
-                Reach::All => matches!(kind, "full_attention" | "attention"),
+                Reach::All => matches!(kind, "full_attention" | "attention" | "hybrid"),
                 Reach::Window(_) => kind == "sliding_attention",
                 Reach::Chunk(_) => kind == "chunked_attention",
             },

@@ -1,5 +1,5 @@
 //! Softmax attention as data: grouped-query, latent, sparse.
-use super::{Norm, RopeId};
+use super::{Adapter, Norm, RopeId};
 
 /// Grouped-query softmax attention. Ainslie et al. 2023, arXiv:2305.13245.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,8 @@ pub struct Attention {
     /// Index, among all of the model's attentions in order, of the one whose keys and values this
     /// one reads instead of writing its own.
     pub kv_from: Option<usize>,
+    /// What is added to each of the query, key and value projections.
+    pub adapter: Option<Adapter>,
 }
 
 /// Which earlier positions a query sees, its own among them.

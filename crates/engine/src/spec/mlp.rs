@@ -15,6 +15,26 @@ pub struct Mlp {
     pub gate_scale: f32,
     /// Keeps only what of the gate exceeds its row's mean by this many standard deviations.
     pub sparsity: Option<f32>,
+    /// What is added to the gate's and its partner's projections, of one first product.
+    pub adapter: Option<Adapter>,
+}
+
+impl Mlp {
+    /// With a gate, and nothing else.
+    pub fn gated(d_ff: usize, act: Act) -> Mlp {
+        let (gate_scale, sparsity, adapter) = (1.0, None, None);
+        Mlp { d_ff, act, gated: true, bias: false, gate_scale, sparsity, adapter }
+    }
+}
+
+/// A product of low rank that is added to a projection's, which others share without it.
+/// Hu et al. 2021, arXiv:2106.09685.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adapter {
+    /// Between its two matrices.
+    pub rank: usize,
+    /// Which it is of all beside those projections.
+    pub nth: usize,
 }
 
 /// A router and its experts. Shazeer et al. 2017, arXiv:1701.06538.

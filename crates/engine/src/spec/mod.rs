@@ -11,7 +11,7 @@ pub use crate::rope::{Rope, RopeLayout, Scaling, Stretch};
 pub use attention::{
     Alibi, Attention, Indexer, Keys, Mla, NormOver, OutGate, QkNorm, Reach, Temperature,
 };
-pub use mlp::{Act, Groups, Mlp, Moe, Renormalise, Router, RouterInput, Score, Shared};
+pub use mlp::{Act, Adapter, Groups, Mlp, Moe, Renormalise, Router, RouterInput, Score, Shared};
 pub use recurrent::{Decay, DeltaNet, Gate, Lightning, Mamba1, Mamba2, RgLru, ShortConv};
 pub use streams::{AltUp, InputGate, Laurel, PerLayer};
 
@@ -50,7 +50,12 @@ pub type Layer = Vec<Branch>;
 /// Phi-2 put attention and MLP into one branch's `parts`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
-    /// Of the stream, before the operations.
+    /// What it works on.
+    pub reads: Reads,
+    /// Under which number lie the tensors that it has in common with branches of other layers; none
+    /// where they are its layer's own.
+    pub shared: Option<usize>,
+    /// Of what it reads, before the operations.
     pub pre: Option<Norm>,
     /// Side by side on one input; their outputs are summed in this order.
     pub parts: Vec<Part>,
@@ -64,6 +69,17 @@ pub struct Branch {
     pub then: Then,
 }
 
+/// What a branch works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// The stream.
+    Stream,
+    /// The stream, and after it what the tokens entered it as: twice as wide.
+    StreamAndTokens,
+    /// What the last branch that did so set aside.
+    Aside,
+}
+
 /// What a branch's share is added to, to become the stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Skip {
@@ -73,6 +89,11 @@ pub enum Skip {
     Input(f32),
     /// Each of the other streams.
     Others,
+    /// Nothing, or the stream; the sum is set aside, and the stream stays as it is.
+    Aside {
+        /// Whether it is the stream.
+        stream: bool,
+    },
 }
 
 /// What the stream is multiplied by after a branch.
@@ -99,7 +120,7 @@ pub struct Part {
     pub scale: f32,
 }
 
-/// One operation from `[rows, d_model]` to `[rows, d_model]`.
+/// One operation from what its branch reads, `[rows, d_model]` or wider, to `[rows, d_model]`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
     /// Softmax attention.
@@ -126,6 +147,8 @@ pub enum Op {
     Laurel(Laurel),
     /// A token's own input to the layer.
     InputGate(InputGate),
+    /// One projection.
+    Linear,
 }
 
 /// A normalisation over the last axis.
@@ -223,6 +246,13 @@ impl ModelSpec {
     }
 }
 
+impl Reads {
+    /// Of a stream of `d_model`.
+    pub fn width(self, d_model: usize) -> usize {
+        if self == Reads::StreamAndTokens { 2 * d_model } else { d_model }
+    }
+}
+
 impl Norm {
     /// A root-mean-square norm with a weight.
     pub fn rms(eps: f32) -> Norm {
@@ -244,7 +274,8 @@ impl Branch {
     /// Without any norm.
     pub fn bare(parts: Vec<Part>) -> Branch {
         let (scale, skip, then) = (1.0, Skip::Stream, Then::Nothing);
-        Branch { pre: None, parts, post: None, scale, skip, then }
+        let reads = Reads::Stream;
+        Branch { reads, shared: None, pre: None, parts, post: None, scale, skip, then }
     }
     /// The usual pre-norm branch.
     pub fn pre(norm: Norm, op: Op) -> Branch {

@@ -124,9 +124,34 @@ impl Weights for Checkpoint<'_> {
     }
 }
 
-/// The canonical name of a layer's part.
-pub fn layer(i: usize, part: &str) -> String {
-    format!("blk.{i}.{part}")
+/// Whose a tensor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// A layer's.
+    Layer(usize),
+    /// That of all branches that share it under this number.
+    Shared(usize),
+}
+
+impl From<usize> for Owner {
+    fn from(layer: usize) -> Owner {
+        Owner::Layer(layer)
+    }
+}
+
+impl Owner {
+    /// Whose the tensors of layer `i`'s branch are.
+    pub fn of(i: usize, branch: &Branch) -> Owner {
+        branch.shared.map_or(Owner::Layer(i), Owner::Shared)
+    }
+}
+
+/// The canonical name of a layer's part, or of one that layers share.
+pub fn layer(owner: impl Into<Owner>, part: &str) -> String {
+    match owner.into() {
+        Owner::Layer(i) => format!("blk.{i}.{part}"),
+        Owner::Shared(n) => format!("shared.{n}.{part}"),
+    }
 }
 
 /// What a branch's norms are called, before and after its operations.

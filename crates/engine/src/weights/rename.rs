@@ -49,7 +49,7 @@ fn apply(rule: &Rename, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Option
         return None;
     };
     let at = captured(pattern, stem, spec.layers.len())?;
-    let to = |target: &str| target.replace("{}", &at.layer) + suffix;
+    let to = |target: &str| target.replace("{}", &at.layer).replace("{e}", &at.expert) + suffix;
     let one = |target: &str, recipe| vec![Made::of(to(target), recipe)];
     let cut = |cut, targets: &[&str]| {
         let targets = targets.iter().map(|t| to(t)).collect();

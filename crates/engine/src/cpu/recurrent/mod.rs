@@ -25,7 +25,7 @@ pub(crate) struct RecurrentStep {
 }
 
 /// A kind of mixer.
-trait Mixer: Send {
+trait Mixer: Send + Sync {
     /// `out (+)= mixer(x)`, with its part `state` of the recurrent states.
     fn run(
         &self,
@@ -63,7 +63,8 @@ impl RecurrentStep {
             | Op::Mlp(_)
             | Op::Moe(_)
             | Op::Laurel(_)
-            | Op::InputGate(_) => return Ok(None),
+            | Op::InputGate(_)
+            | Op::Linear => return Ok(None),
         };
         let buffers = shape(op, spec.d_model).map_or(0, |s| place(&shapes(spec), &s, Shape::eq));
         let state = spec.ops().take(nth).filter_map(|op| shape(op, spec.d_model)).count();
@@ -115,7 +116,8 @@ pub(crate) fn shape(op: &Op, d_model: usize) -> Option<Shape> {
         | Op::Mlp(_)
         | Op::Moe(_)
         | Op::Laurel(_)
-        | Op::InputGate(_) => None,
+        | Op::InputGate(_)
+        | Op::Linear => None,
     }
 }
 

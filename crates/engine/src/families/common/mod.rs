@@ -142,6 +142,7 @@ impl Common {
             alibi: None,
             temperature: None,
             kv_from: None,
+            adapter: None,
         }
     }
     /// The same, with biases where the checkpoint has them.
@@ -155,7 +156,7 @@ impl Common {
     }
     /// A gated MLP.
     pub fn gated(&self, act: Act) -> Mlp {
-        Mlp { d_ff: self.d_ff, act, gated: true, bias: false, gate_scale: 1.0, sparsity: None }
+        Mlp::gated(self.d_ff, act)
     }
     /// An MLP without a gate.
     pub fn plain(&self, act: Act, bias: bool) -> Mlp {

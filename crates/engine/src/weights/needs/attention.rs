@@ -1,17 +1,24 @@
 //! The tensors of softmax attentions.
-use super::{List, layer};
+use super::{List, Owner, layer};
 use crate::spec::{Attention, Keys, Mla, NormOver, OutGate};
 
 impl List {
-    pub(super) fn attention(&mut self, i: usize, a: &Attention, d: usize) {
+    /// From rows of `width` to rows of `d`.
+    pub(super) fn attention(&mut self, i: Owner, a: &Attention, [width, d]: [usize; 2]) {
         let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
         let writes = a.kv_from.is_none();
-        self.matrix(&layer(i, "attn_q"), q, d, a.qkv_bias);
+        self.matrix(&layer(i, "attn_q"), q, width, a.qkv_bias);
         if writes {
-            self.matrix(&layer(i, "attn_k"), kv, d, a.qkv_bias);
+            self.matrix(&layer(i, "attn_k"), kv, width, a.qkv_bias);
         }
         if writes && !a.v_from_k {
-            self.matrix(&layer(i, "attn_v"), kv, d, a.qkv_bias);
+            self.matrix(&layer(i, "attn_v"), kv, width, a.qkv_bias);
+        }
+        if let Some(adapter) = a.adapter {
+            for (part, rows) in [("q", q), ("k", kv), ("v", kv)] {
+                let [first, second] = ["a", "b"].map(|m| format!("attn_{part}_lora_{m}"));
+                self.adapter(i, adapter, &first, width, &[(&second, rows)]);
+            }
         }
         if let Some(qk) = &a.qk_norm {
             let shape = |heads| match qk.over {
@@ -26,7 +33,7 @@ impl List {
         }
         if let Some(gate) = a.out_gate {
             let rows = if gate == OutGate::PerHead { a.heads } else { q };
-            self.matrix(&layer(i, "attn_gate"), rows, d, false);
+            self.matrix(&layer(i, "attn_gate"), rows, width, false);
         }
         if a.sinks {
             self.add(layer(i, "attn_sinks.weight"), vec![a.heads]);

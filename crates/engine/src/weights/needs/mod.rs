@@ -4,7 +4,7 @@ mod mlp;
 mod recurrent;
 mod streams;
 
-use super::{branch_norms, layer, part_norms, unused};
+use super::{Owner, branch_norms, layer, part_norms, unused};
 use crate::backend::LoadError;
 use crate::spec::{Branch, Head, ModelSpec, Norm, Op, Then};
 use rinfer_formats::Weights;
@@ -19,6 +19,8 @@ pub struct Need {
     pub shape: Vec<usize>,
     /// Whether it is held as a packed matrix, rather than as plain f32.
     pub packed: bool,
+    /// How many operations read it, in as many layers: one but for what these share.
+    pub uses: usize,
 }
 
 /// Every tensor that `spec` needs.
@@ -77,11 +79,19 @@ pub(super) struct List(Vec<Need>);
 impl List {
     fn add(&mut self, name: String, shape: Vec<usize>) {
         let packed = shape.len() > 1 && name.ends_with(".weight");
-        self.0.push(Need { name, shape, packed });
+        self.push(Need { name, shape, packed, uses: 1 });
+    }
+    /// What layers share is there once.
+    fn push(&mut self, need: Need) {
+        let shared = need.name.starts_with("shared.");
+        match self.0.iter_mut().find(|known| shared && known.name == need.name) {
+            Some(known) => known.uses += 1,
+            None => self.0.push(need),
+        }
     }
     /// Numbers that no product reads, of any shape.
     fn numbers(&mut self, name: String, shape: &[usize]) {
-        self.0.push(Need { name, shape: shape.to_vec(), packed: false });
+        self.push(Need { name, shape: shape.to_vec(), packed: false, uses: 1 });
     }
     fn matrix(&mut self, name: &str, rows: usize, cols: usize, bias: bool) {
         self.add(format!("{name}.weight"), vec![rows, cols]);
@@ -104,29 +114,35 @@ impl List {
     }
     /// Several vectors.
     fn vectors(&mut self, name: String, shape: Vec<usize>) {
-        self.0.push(Need { name, shape, packed: false });
+        self.push(Need { name, shape, packed: false, uses: 1 });
     }
     fn branch(&mut self, i: usize, branch: &Branch, spec: &ModelSpec) {
-        let d = spec.d_model;
+        let (d, width) = (spec.d_model, branch.reads.width(spec.d_model));
+        let owner = Owner::of(i, branch);
         let (pre, post) = branch_norms(branch);
-        self.norm(&layer(i, pre), branch.pre.as_ref(), d);
+        self.norm(&layer(owner, pre), branch.pre.as_ref(), width);
         for (at, part) in branch.parts.iter().enumerate() {
             let (before, after) = part_norms(branch, at);
-            self.norm(&layer(i, before), part.pre.as_ref(), d);
-            self.op(i, &part.op, spec);
-            self.norm(&layer(i, after), part.post.as_ref(), d);
+            self.norm(&layer(owner, before), part.pre.as_ref(), width);
+            match &part.op {
+                Op::Attention(a) => self.attention(owner, a, [width, d]),
+                Op::Mlp(m) => self.mlp(owner, "", m, d),
+                op => self.op(i, op, spec),
+            }
+            self.norm(&layer(owner, after), part.post.as_ref(), d);
         }
-        self.norm(&layer(i, post), branch.post.as_ref(), d);
+        self.norm(&layer(owner, post), branch.post.as_ref(), d);
     }
+    /// An operation whose tensors are always its layer's own.
     fn op(&mut self, i: usize, op: &Op, spec: &ModelSpec) {
         let d = spec.d_model;
         match op {
-            Op::Attention(a) => self.attention(i, a, d),
+            Op::Attention(_) | Op::Mlp(_) => {}
             Op::Mla(m) => self.mla(i, m, d),
-            Op::Mlp(m) => self.mlp(i, "", m, d),
             Op::Moe(m) => self.moe(i, m, d),
             Op::Laurel(l) => self.laurel(i, l, d),
             Op::InputGate(_) => self.input_gate(i, spec),
+            Op::Linear => self.matrix(&layer(i, "linear"), d, d, false),
             Op::DeltaNet(n) => self.delta_net(i, n, d),
             Op::Lightning(l) => self.lightning(i, l, d),
             Op::Mamba1(m) => self.mamba1(i, m, d),
