@@ -35,6 +35,8 @@ pub enum Kv {
     F16,
     /// Exact
     F32,
+    /// 8 bits: half the memory, and faster over long contexts
+    Q8,
 }
 
 /// `--quant`
@@ -66,6 +68,7 @@ impl Loading {
             kv: match self.kv {
                 Kv::F16 => backend::Kv::F16,
                 Kv::F32 => backend::Kv::F32,
+                Kv::Q8 => backend::Kv::Q8,
             },
             quant: match self.quant {
                 Quant::Native => backend::Quant::Native,

@@ -44,6 +44,22 @@ pub enum Kv {
     F16,
     /// Exact: for parity.
     F32,
+    /// 8 bits: keys with a scale per 32 channels, values with one a head. Half the memory, and
+    /// attention in whole numbers.
+    Q8,
+}
+
+impl Kv {
+    /// Every precision.
+    pub const ALL: [Kv; 3] = [Kv::F16, Kv::F32, Kv::Q8];
+    /// As `--kv` spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kv::F16 => "f16",
+            Kv::F32 => "f32",
+            Kv::Q8 => "q8",
+        }
+    }
 }
 
 /// How weights are held (`--quant`).

@@ -51,13 +51,14 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
 /// Bytes of all sequences' keys and values, and recurrent states.
 pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
     let recurrent = 4 * cells(limits.slots) * floats(spec).sum::<usize>();
-    let bytes = |k: Kept| Pool::page_bytes(kv_kind(limits.kv), k.shape) * pages(k.reach, limits);
+    let bytes =
+        |k: Kept| Pool::page_bytes(kv_kind(limits.kv, k.shape), k.shape) * pages(k.reach, limits);
     recurrent + kept(spec).map(bytes).sum::<usize>()
 }
 
 /// Bytes that one more position of a long sequence takes: keys and values of layers without a
 /// window.
 pub fn position(spec: &ModelSpec, kv: Kv) -> usize {
-    let bytes = |k: Kept| Pool::page_bytes(kv_kind(kv), k.shape) / PAGE;
+    let bytes = |k: Kept| Pool::page_bytes(kv_kind(kv, k.shape), k.shape) / PAGE;
     kept(spec).filter(|k| k.reach == Reach::All).map(bytes).sum()
 }

@@ -1,7 +1,7 @@
 //! I1 to I3: the same bits at every batch, chunking, number of threads and instruction tier.
 mod rig;
 
-use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
+use rig::{EIGHT, LIMITS, NATIVE, Rig, assert_bits, goldens};
 use rinfer_engine::backend::{Executor, Limits};
 use rinfer_engine::batch::Want;
 use rinfer_kernels::{Kernels, TIERS};
@@ -13,7 +13,7 @@ fn usable() -> impl Iterator<Item = &'static Kernels> {
 
 fn each(check: impl Fn(&Golden, &Limits)) {
     for golden in goldens() {
-        for limits in [LIMITS, NATIVE] {
+        for limits in [LIMITS, NATIVE, EIGHT] {
             check(&golden, &limits);
         }
     }

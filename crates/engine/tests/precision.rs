@@ -1,8 +1,8 @@
-//! `--quant`: how far each precision is from f32, and what it refuses.
+//! `--quant` and `--kv`: how far each precision is from f32, and what it refuses.
 mod rig;
 
 use rig::{LIMITS, Memory, NATIVE, Rig, divergence, goldens, open_gguf};
-use rinfer_engine::backend::{Limits, LoadError, Quant};
+use rinfer_engine::backend::{Kv, Limits, LoadError, Quant};
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
 use rinfer_engine::weights::Checkpoint;
@@ -16,24 +16,32 @@ fn golden(name: &str) -> Golden {
 
 /// The mean divergence from the golden's logits must be between the two: a precision that loses
 /// nothing is not in use.
-fn check(quant: Quant, least: f64, most: f64) {
+fn check(limits: Limits, least: f64, most: f64) {
     let golden = golden("llama3");
-    let mut rig = Rig::golden(&golden, &Limits { quant, ..LIMITS });
+    let mut rig = Rig::golden(&golden, &limits);
     let (ids, logits, ..) = golden.prompt(0);
     let found = rig.run(&ids, 7);
     let pairs = logits.chunks(rig.vocab).zip(found.chunks(rig.vocab));
     let mean = pairs.map(|(p, q)| divergence(p, q)).sum::<f64>() / ids.len() as f64;
-    assert!((least..=most).contains(&mean), "{quant:?}: {mean}");
+    assert!((least..=most).contains(&mean), "{:?} {:?}: {mean}", limits.quant, limits.kv);
 }
 
 #[test]
 fn divergence_by_precision() {
+    let check = |quant, least, most| check(Limits { quant, ..LIMITS }, least, most);
     check(Quant::F32, 0.0, 1e-10);
     check(Quant::F16, 1e-9, 1e-5);
     check(Quant::Bf16, 1e-6, 1e-3);
     check(Quant::Int8, 1e-5, 2e-3);
     check(Quant::Int8Int8, 1e-5, 5e-3);
     check(Quant::Int4, 1e-3, 0.5);
+}
+
+#[test]
+fn divergence_by_state() {
+    let check = |kv, least, most| check(Limits { kv, ..LIMITS }, least, most);
+    check(Kv::F16, 1e-12, 1e-6);
+    check(Kv::Q8, 1e-6, 5e-4);
 }
 
 fn load(model: &Checkpoint<'_>, quant: Quant) -> Result<(), LoadError> {

@@ -1,7 +1,7 @@
 //! State: sharing, going back, saving; what comes after has the bits of a cold run.
 mod rig;
 
-use rig::{LIMITS, NATIVE, Rig, assert_bits, goldens};
+use rig::{EIGHT, LIMITS, NATIVE, Rig, assert_bits, goldens};
 use rinfer_engine::backend::{Executor, Kv, Limits};
 use rinfer_engine::batch::{Slot, TokenId};
 use rinfer_engine::config::{Config, Source};
@@ -68,7 +68,7 @@ const PROMPT: usize = 80;
 fn fork_truncate_save_restore() {
     let ids = noise(100);
     for g in goldens() {
-        for limits in [LIMITS, NATIVE] {
+        for limits in [LIMITS, NATIVE, EIGHT] {
             let rig = &mut Rig::golden(&g, &limits);
             let slot = rig.begin(PROMPT);
             rig.feed(slot, &ids[..PROMPT], 64);
@@ -285,7 +285,7 @@ fn saved_states_are_checked() {
     let other = &mut Rig::golden(&golden("llama31"), &LIMITS);
     refuse(other, &good, "another model");
     let half = &mut Rig::golden(&golden("llama3"), &Limits { kv: Kv::F16, ..LIMITS });
-    refuse(half, &good, "f32 keys and values, this model's f16");
+    refuse(half, &good, "f32 keys and values, this model's of f16");
     let small = &mut Rig::golden(&golden("llama3"), &Limits { context: 20, ..LIMITS });
     refuse(small, &good, "30 positions, the context 20");
     let tight = &mut Rig::golden(&golden("llama3"), &Limits { positions: 64, ..LIMITS });

@@ -33,7 +33,7 @@ pub struct Block {
 
 impl Block {
     /// `len` of them, which the system supplies as they are first touched.
-    fn zeroed(len: usize) -> Vec<Block> {
+    pub(crate) fn zeroed(len: usize) -> Vec<Block> {
         type Words = [u32; size_of::<Block>() / 4];
         const { assert!(size_of::<Words>() == size_of::<Block>() && align_of::<Block>() == 4) };
         let mut words = ManuallyDrop::new(vec![<Words>::default(); len]);
@@ -50,7 +50,19 @@ pub struct QuantRow<'a> {
     len: usize,
 }
 
-impl QuantRow<'_> {
+impl<'a> QuantRow<'a> {
+    /// All `len` blocks of row `row` of `rows`, for tiles of up to `group`.
+    ///
+    /// # Safety
+    /// No other live reference overlaps it.
+    pub(crate) unsafe fn of(
+        blocks: &'a Lent<'a, Block>,
+        (group, rows, row): (usize, usize, usize),
+        len: usize,
+    ) -> QuantRow<'a> {
+        let (first, step) = place(group, rows, len, row);
+        QuantRow { blocks, first, step, len }
+    }
     /// Block `i`.
     ///
     /// # Panics
@@ -178,9 +190,21 @@ impl<'a> ActRows<'a> {
     pub fn blocks(self) -> usize {
         self.cols.div_ceil(BLOCK)
     }
-    /// The f32 rows from `row` on.
-    pub(crate) fn f32(self, row: usize) -> &'a [f32] {
-        &self.f32[row * self.cols..]
+    /// Rows of which there is the 8-bit form alone.
+    pub(crate) fn of_blocks(q: &'a [Block], rows: usize, cols: usize) -> ActRows<'a> {
+        assert!(q.len() >= rows * cols.div_ceil(BLOCK), "{rows} rows of {cols}");
+        ActRows { f32: &[], q, rows, cols }
+    }
+    /// Rows `at`, which begin and end where tiles do.
+    pub(crate) fn some(self, at: Range<usize>) -> ActRows<'a> {
+        let blocks = self.blocks();
+        let f32 = self.f32.get(at.start * self.cols..at.end * self.cols).unwrap_or_default();
+        let q = &self.q[at.start * blocks..at.end * blocks];
+        ActRows { f32, q, rows: at.len(), ..self }
+    }
+    /// Where the f32 rows from `row` on are, if there are any.
+    pub(crate) fn f32(self, row: usize) -> *const f32 {
+        self.f32.get(row * self.cols..).unwrap_or_default().as_ptr()
     }
     /// The 8-bit form of the rows from `row` on, which begins a tile of `rows` if these are a
     /// tile's: block `b` of the tile's row `r` is `b·rows + r` after it.

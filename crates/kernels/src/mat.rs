@@ -1,6 +1,6 @@
 //! Shapes over slices, checked once: f32 matrices, and a matmul's operands.
 use crate::act::ActRows;
-use crate::layout::Packed;
+use crate::layout::Panels;
 use std::marker::PhantomData;
 
 /// A view of f32 rows, `[rows, cols]`, contiguous.
@@ -148,6 +148,13 @@ unsafe impl Send for Shared<'_> {}
 unsafe impl Sync for Shared<'_> {}
 
 impl<'a> Shared<'a> {
+    /// `[rows, cols]` from `data` on.
+    ///
+    /// # Safety
+    /// They are there and lent to whoever holds this.
+    pub(crate) unsafe fn over(data: *mut f32, rows: usize, cols: usize) -> Shared<'a> {
+        Shared { data, rows, cols, stride: cols, lent: PhantomData }
+    }
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -244,7 +251,7 @@ impl<'a, T> Lent<'a, T> {
 /// One matmul's operands, shared by the tasks that compute its panels.
 pub struct MatmulTask<'a> {
     /// `[n, k]`.
-    pub weights: &'a Packed,
+    pub weights: Panels<'a>,
     /// `[m, k]`; the 8-bit form is ready where the layout reads it.
     pub input: ActRows<'a>,
     /// `n` long.

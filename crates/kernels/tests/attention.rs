@@ -79,7 +79,7 @@ impl Case {
         }
         let largest = batches.iter().map(Vec::len).max().expect("a batch");
         let context = self.tables.iter().map(Vec::len).max().expect("a table") * PAGE;
-        let mut scratch = AttentionScratch::new(&self.shape, largest, context, threads);
+        let mut scratch = AttentionScratch::new(&self.shape, kind, largest, context, threads);
         let mut out = Act::new(largest, heads * v_dim);
         let mut bits = vec![vec![]; self.rows.len()];
         for batch in batches {
@@ -155,7 +155,7 @@ impl Case {
 fn check(case: &Case) {
     let scalar = TIERS.last().expect("a tier");
     let Attend { heads, v_dim, .. } = case.shape;
-    for (kind, tolerance) in [(KvKind::F32, 1e-5), (KvKind::F16, 2e-3)] {
+    for (kind, tolerance) in [(KvKind::F32, 1e-5), (KvKind::F16, 2e-3), (KvKind::Q8, 5e-2)] {
         let want = case.run(kind, scalar, 1, &[case.all()]);
         for (row, bits) in want.iter().enumerate().step_by(1 + want.len() / 40) {
             for head in 0..heads {

@@ -133,7 +133,7 @@ impl Case {
         let (most, threads) = (self.rows.len(), ctx.team.threads());
         let mut chosen = Chosen::new(most, context);
         let mut choosing = ChooseScratch::new(&self.choose, most, context, threads);
-        let mut scratch = AttentionScratch::new(&self.attend, most, context, threads);
+        let mut scratch = AttentionScratch::new(&self.attend, kind, most, context, threads);
         let mut out = Act::new(most, 48);
         let mut found = vec![(vec![], vec![]); most];
         for batch in batches {

@@ -5,7 +5,8 @@ use super::executor::Pass;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
 use super::scratch::{distinct, place};
-use crate::backend::LoadError;
+use crate::backend::{Limits, LoadError};
+use crate::cpu::kv_kind;
 use crate::profile::Kind;
 use crate::spec::{Attention, ModelSpec, NormOver, OutGate, Reach};
 use crate::weights::{Owner, layer};
@@ -193,8 +194,9 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// For batches of up to `rows` rows over up to `context` positions.
-    pub fn new(a: &Attention, rows: usize, context: usize, threads: usize) -> Buffers {
+    /// For batches within `limits`.
+    pub fn new(a: &Attention, limits: &Limits, threads: usize) -> Buffers {
+        let (rows, shape) = (limits.batch, attend(a));
         let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
         let gates = |gate| if gate == OutGate::PerHead { a.heads } else { q };
         let scales = if a.temperature.is_some() { rows } else { 0 };
@@ -203,7 +205,7 @@ impl Buffers {
             k: Mat::new(rows, kv),
             v: Mat::new(rows, kv),
             scales: Vec::with_capacity(scales),
-            partial: AttentionScratch::new(&attend(a), rows, context, threads),
+            partial: scratch(&shape, limits, threads),
             out: Act::new(rows, q),
             gated: a.out_gate.map(|gate| (Mat::new(rows, gates(gate)), Act::new(rows, q))),
             low: a.adapter.map(|adapter| Act::new(rows, adapter.rank)),
@@ -216,6 +218,12 @@ impl Buffers {
         let ends = self.partial.bytes() + self.out.bytes();
         mats + 4 * self.scales.capacity() + ends + gated + self.low.as_ref().map_or(0, Act::bytes)
     }
+}
+
+/// What an attention of `shape` writes on the way.
+pub(super) fn scratch(shape: &Attend<'_>, limits: &Limits, threads: usize) -> AttentionScratch {
+    let kind = kv_kind(limits.kv, shape.keeps());
+    AttentionScratch::new(shape, kind, limits.batch, limits.context, threads)
 }
 
 /// One of each shape of a model's attentions.

@@ -30,7 +30,7 @@ use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
-use rinfer_kernels::kv::KvKind;
+use rinfer_kernels::kv::{KvKind, KvShape};
 use router::{MOST_BEST, MOST_GROUPS};
 
 /// The CPU, with some of its threads and one of its instruction tiers.
@@ -109,11 +109,13 @@ impl Backend for Cpu {
     }
 }
 
-/// How the kernels spell it.
-pub(crate) fn kv_kind(kv: Kv) -> KvKind {
+/// How the kernels spell it. Keys without values choose positions, which 8 bits would change.
+pub(crate) fn kv_kind(kv: Kv, kept: KvShape) -> KvKind {
     match kv {
         Kv::F16 => KvKind::F16,
         Kv::F32 => KvKind::F32,
+        Kv::Q8 if kept.v_dim == 0 => KvKind::F16,
+        Kv::Q8 => KvKind::Q8,
     }
 }
 

@@ -67,7 +67,7 @@ impl Scratch {
             angles: spec.ropes.iter().map(|r| Angles::new(r, rows)).collect(),
             attention: attention
                 .iter()
-                .map(|a| attention::Buffers::new(a, rows, limits.context, threads))
+                .map(|a| attention::Buffers::new(a, limits, threads))
                 .collect(),
             latent: mla::Latent::new(spec, limits, threads),
             recurrent: recurrent::shapes(spec)

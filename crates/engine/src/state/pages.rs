@@ -43,7 +43,7 @@ impl Cache {
         (layer.group, &mut layer.pool)
     }
     fn bytes(&self) -> usize {
-        self.layers.iter().map(|l| l.shape().bytes(l.pool.pages() * PAGE)).sum()
+        self.layers.iter().map(|l| l.pool.bytes()).sum()
     }
     fn copy(&mut self, group: usize, from: u32, to: u32) {
         for layer in self.layers.iter_mut().filter(|l| l.group == group) {
@@ -56,10 +56,9 @@ impl Pages {
     /// Allocates the pages of a model.
     pub fn new(spec: &ModelSpec, limits: &Limits) -> Pages {
         let reaches = super::reaches(spec);
-        let kind = kv_kind(limits.kv);
         let layer = |Kept { reach, shape }| Layer {
             group: reaches.iter().position(|r| *r == reach).unwrap_or_default(),
-            pool: Pool::new(kind, shape, super::pages(reach, limits)),
+            pool: Pool::new(kv_kind(limits.kv, shape), shape, super::pages(reach, limits)),
         };
         Pages {
             cache: Cache { layers: super::kept(spec).map(layer).collect() },
@@ -69,7 +68,7 @@ impl Pages {
             prompts: vec![0; limits.slots],
             borders: spec.ropes.iter().filter_map(|r| r.beyond()).map(|(n, _)| n).collect(),
             context: limits.context,
-            header: Header::new(spec, kind),
+            header: Header::new(spec, limits.kv),
         }
     }
     /// Adds `rows` positions to a sequence, makes their pages writable, and says how its recurrent
@@ -184,7 +183,7 @@ impl State for Pages {
             let group = &self.groups[layer.group];
             for i in pages(group.seen(len)) {
                 let page = layer.pool.page(group.tables()[slot.0 as usize][i]);
-                saved::read_page(page, layer.shape(), (len - i * PAGE).min(PAGE), &mut body);
+                saved::read_page(page, layer.pool.used((len - i * PAGE).min(PAGE)), &mut body);
             }
         }
         self.recurrent.save(slot.0 as usize, &mut body);
@@ -197,7 +196,7 @@ impl State for Pages {
         let size = |l: &Layer| -> usize {
             let used = pages(self.groups[l.group].seen(len));
             let positions = if used.is_empty() { 0 } else { len - used.start * PAGE };
-            l.shape().bytes(positions)
+            positions * l.pool.position_bytes()
         };
         if len > self.context {
             return Err(format!(
@@ -224,19 +223,14 @@ impl State for Pages {
         for layer in &mut self.cache.layers {
             let group = &self.groups[layer.group];
             for p in pages(group.seen(len)) {
-                let shape = layer.shape();
-                let page = layer.pool.page_mut(group.tables()[i][p]);
-                saved::write_page(page, shape, (len - p * PAGE).min(PAGE), &mut body);
+                let page = group.tables()[i][p];
+                let used = layer.pool.used((len - p * PAGE).min(PAGE));
+                layer.pool.prepare(page);
+                saved::write_page(layer.pool.page_mut(page), used, &mut body);
             }
         }
         self.recurrent.restore(i, &mut body);
         (self.len[i], self.prompts[i]) = (Some(len), prompt);
         Ok(slot)
-    }
-}
-
-impl Layer {
-    fn shape(&self) -> saved::Shape {
-        saved::Shape { kept: self.pool.shape(), element: self.pool.kind().bytes() }
     }
 }

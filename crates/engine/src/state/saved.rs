@@ -1,7 +1,8 @@
 //! A sequence's state as bytes: a header that says for which model, then its prompt's length and what
 //! is used of its pages.
+use crate::backend::Kv;
 use crate::spec::ModelSpec;
-use rinfer_kernels::kv::{KvKind, KvShape, PAGE};
+use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"rinferKV";
 const VERSION: u32 = 2;
@@ -11,20 +12,20 @@ const HEADER: usize = 8 + 4 + 4 + 8 + 8 + 8;
 /// What must agree for a saved state to be continued.
 pub(crate) struct Header {
     model: u64,
-    kind: KvKind,
+    kv: Kv,
 }
 
 impl Header {
-    /// Of states of `spec`, kept as `kind`.
-    pub fn new(spec: &ModelSpec, kind: KvKind) -> Header {
-        Header { model: digest(format!("{spec:?}").as_bytes()), kind }
+    /// Of states of `spec`, kept as `kv`.
+    pub fn new(spec: &ModelSpec, kv: Kv) -> Header {
+        Header { model: digest(format!("{spec:?}").as_bytes()), kv }
     }
     /// The saved form of `len` positions that `body` holds.
     pub fn around(&self, len: usize, body: Vec<u8>) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + body.len());
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
-        out.extend((self.kind.bytes() as u32).to_le_bytes());
+        out.extend(code(self.kv).to_le_bytes());
         out.extend(self.model.to_le_bytes());
         out.extend((len as u64).to_le_bytes());
         out.extend(digest(&body).to_le_bytes());
@@ -52,10 +53,12 @@ impl Header {
         if word(16) != self.model {
             return Err("the saved state is of another model".into());
         }
-        if half(12) as usize != self.kind.bytes() {
-            let (found, expected) = (8 * u64::from(half(12)), 8 * self.kind.bytes());
+        if half(12) != code(self.kv) {
+            let spell =
+                |code| Kv::ALL.iter().find(|kv| self::code(**kv) == code).map(|kv| kv.name());
+            let (found, expected) = (spell(half(12)).unwrap_or("unknown"), self.kv.name());
             return Err(format!(
-                "the saved state is of f{found} keys and values, this model's f{expected}"
+                "the saved state is of {found} keys and values, this model's of {expected}"
             ));
         }
         if word(32) != digest(body) {
@@ -66,45 +69,25 @@ impl Header {
     }
 }
 
-/// What a page's layout follows from.
-#[derive(Clone, Copy)]
-pub(crate) struct Shape {
-    /// What is kept of a position.
-    pub kept: KvShape,
-    /// Bytes to an element.
-    pub element: usize,
-}
-
-impl Shape {
-    /// Bytes that `n` positions take.
-    pub fn bytes(self, n: usize) -> usize {
-        n * self.kept.elements() * self.element
-    }
-    /// The used stretches of a page that holds `n` positions: of every channel's keys, then all
-    /// values, head by head.
-    fn used(self, n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let KvShape { heads, k_dim, .. } = self.kept;
-        let (channel, keys) = (PAGE * self.element, k_dim * PAGE * self.element);
-        let head = keys + self.kept.value_stride() * channel;
-        (0..heads).map(move |h| h * head).flat_map(move |head| {
-            let of_channel = move |c| (head + c * channel, n * self.element);
-            let values = (head + keys, n * self.kept.value_stride() * self.element);
-            let all = (0..k_dim).map(of_channel).chain([values]);
-            all.map(|(from, len)| from..from + len)
-        })
+/// How a saved state names the precision of its keys and values.
+fn code(kv: Kv) -> u32 {
+    match kv {
+        Kv::Q8 => 1,
+        Kv::F16 => 2,
+        Kv::F32 => 4,
     }
 }
 
 /// Appends what is used of a page.
-pub(crate) fn read_page(page: &[u8], shape: Shape, n: usize, out: &mut Vec<u8>) {
-    for at in shape.used(n) {
+pub(crate) fn read_page(page: &[u8], used: Vec<Range<usize>>, out: &mut Vec<u8>) {
+    for at in used {
         out.extend_from_slice(&page[at]);
     }
 }
 
 /// The opposite; the body has the length that its pages need.
-pub(crate) fn write_page(page: &mut [u8], shape: Shape, n: usize, body: &mut Reader<'_>) {
-    for at in shape.used(n) {
+pub(crate) fn write_page(page: &mut [u8], used: Vec<Range<usize>>, body: &mut Reader<'_>) {
+    for at in used {
         let part = body.take(at.len());
         page[at].copy_from_slice(part);
     }

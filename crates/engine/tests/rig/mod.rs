@@ -51,6 +51,9 @@ pub const LIMITS: Limits =
 /// As the files are loaded for use.
 pub const NATIVE: Limits = Limits { kv: Kv::F16, quant: Quant::Native, ..LIMITS };
 
+/// With state in 8 bits.
+pub const EIGHT: Limits = Limits { kv: Kv::Q8, ..NATIVE };
+
 /// A loaded model.
 pub struct Rig {
     pub executor: CpuExecutor,

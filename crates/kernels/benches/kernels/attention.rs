@@ -28,7 +28,7 @@ impl fmt::Display for Case {
 
 fn cases() -> impl Iterator<Item = Case> {
     SHAPES.into_iter().flat_map(|shape| {
-        [KvKind::F16, KvKind::F32]
+        [KvKind::F16, KvKind::F32, KvKind::Q8]
             .into_iter()
             .flat_map(move |kind| On::all().into_iter().map(move |on| Case { shape, kind, on }))
     })
@@ -55,7 +55,7 @@ fn rows(bencher: Bencher, case: &Case, rows: usize, past: usize) {
     let pool = |_| Pool::new(case.kind, shape.keeps(), pages);
     let mut pools: Vec<Pool> = (0..layers).map(pool).collect();
     let tables = [(0..pages as u32).collect()];
-    let mut scratch = AttentionScratch::new(&shape, rows, DEPTH, case.on.threads);
+    let mut scratch = AttentionScratch::new(&shape, case.kind, rows, DEPTH, case.on.threads);
     let mut out = Act::new(rows, heads * head_dim);
     let [q, k, v] = [heads, kv_heads, kv_heads].map(|heads| wave(rows, heads * head_dim));
     let mut run = |pool: &mut Pool, past: usize| {

@@ -12,7 +12,7 @@ pub(crate) unsafe fn page<S: Isa>(t: &IndexTask<'_>, out: &mut [f32; PAGE]) {
     unsafe {
         match t.kind {
             KvKind::F16 => scores::<S, Half>(t, out),
-            KvKind::F32 => scores::<S, Single>(t, out),
+            _ => scores::<S, Single>(t, out),
         }
     }
 }

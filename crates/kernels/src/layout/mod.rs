@@ -209,10 +209,13 @@ impl Packed {
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
+    /// What a product reads of it.
+    pub fn view(&self) -> Panels<'_> {
+        Panels { layout: self.layout, rows: self.rows, cols: self.cols, data: self.bytes() }
+    }
     /// Panel `p`.
-    pub(crate) fn panel(&self, p: usize) -> &[u8] {
-        let bytes = panel_bytes(self.layout, self.cols);
-        &self.bytes()[p * bytes..][..bytes]
+    fn panel(&self, p: usize) -> &[u8] {
+        self.view().panel(p)
     }
     /// Row `i` as f32, by the formula at [`Layout`], products and differences rounded one by one.
     ///
@@ -243,8 +246,43 @@ impl Packed {
     }
 }
 
+/// A packed matrix `[rows, cols]`, wherever it lies.
+#[derive(Clone, Copy)]
+pub struct Panels<'a> {
+    layout: Layout,
+    rows: usize,
+    cols: usize,
+    data: &'a [u8],
+}
+
+impl<'a> Panels<'a> {
+    /// # Panics
+    /// If `data` is shorter than `[rows, cols]` in `layout`.
+    pub(crate) fn new(layout: Layout, rows: usize, cols: usize, data: &'a [u8]) -> Panels<'a> {
+        assert!(data.len() >= Packed::size(layout, rows, cols), "{rows} by {cols} of {layout:?}");
+        Panels { layout, rows, cols, data }
+    }
+    /// How it lies in memory.
+    pub(crate) fn layout(self) -> Layout {
+        self.layout
+    }
+    /// Outputs.
+    pub(crate) fn rows(self) -> usize {
+        self.rows
+    }
+    /// Panels of 16 outputs.
+    pub(crate) fn panels(self) -> usize {
+        self.rows.div_ceil(PANEL)
+    }
+    /// Panel `p`.
+    pub(crate) fn panel(self, p: usize) -> &'a [u8] {
+        let bytes = panel_bytes(self.layout, self.cols);
+        &self.data[p * bytes..][..bytes]
+    }
+}
+
 /// Bytes of a panel.
-fn panel_bytes(layout: Layout, cols: usize) -> usize {
+pub(crate) const fn panel_bytes(layout: Layout, cols: usize) -> usize {
     if layout.floats() {
         return padded(cols.saturating_mul(PANEL / 8 * layout.bits()));
     }
@@ -253,6 +291,9 @@ fn panel_bytes(layout: Layout, cols: usize) -> usize {
     heads.saturating_add(blocks.saturating_mul(layout.codes()))
 }
 
-fn padded(bytes: usize) -> usize {
-    bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX)
+const fn padded(bytes: usize) -> usize {
+    match bytes.checked_next_multiple_of(64) {
+        Some(padded) => padded,
+        None => usize::MAX,
+    }
 }

@@ -144,6 +144,7 @@ fn product(
     out: Shared<'_>,
 ) {
     let panels = first / PANEL..weights.panels().min((first + COLS) / PANEL);
+    let weights = weights.view();
     let task = MatmulTask { weights, input, bias, store: Store::Set, first, out };
     // SAFETY: the tier is usable, shapes agree, `out` is this thread's.
     unsafe { (ctx.kernels.matmul[weights.layout() as usize])(&task, panels) };

@@ -83,7 +83,7 @@ fn run(ctx: &Ctx, x: &Act, jobs: &mut [Linear<'_>]) {
         tasks += panels.div_ceil(group);
         let Linear { weights, bias, store, out } = job;
         let operands = MatmulTask {
-            weights,
+            weights: weights.view(),
             input: x.all(),
             bias: *bias,
             store: *store,

@@ -49,7 +49,7 @@ pub fn per_head(ctx: &Ctx, how: &PerHead<'_>, x: Rows<'_>, parts: &mut Act, out:
             let (head, first) = (i / groups, i % groups * group);
             let weights = &how.weights[head];
             let task = MatmulTask {
-                weights,
+                weights: weights.view(),
                 input: parts.part(head * rows..(head + 1) * rows),
                 bias: None,
                 store: Store::Set,

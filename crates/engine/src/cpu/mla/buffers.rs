@@ -2,6 +2,7 @@
 use super::attend;
 use super::index::{self, IndexBuffers};
 use crate::backend::Limits;
+use crate::cpu::attention::scratch;
 use crate::cpu::scratch::distinct;
 use crate::spec::{Mla, ModelSpec, Op};
 use rinfer_kernels::ops::{AttentionScratch, Chosen};
@@ -75,7 +76,7 @@ impl Buffers {
             v: Mat::new(rows, m.kv_rank),
             q_parts: Act::new(m.heads * rows, m.nope_dim),
             absorbed: Mat::new(rows, m.heads * key),
-            partial: AttentionScratch::new(&shape, rows, limits.context, threads),
+            partial: scratch(&shape, limits, threads),
             latent: Act::new(rows, m.heads * m.kv_rank),
             latent_parts: Act::new(m.heads * rows, m.kv_rank),
             out: Act::new(rows, m.heads * m.v_dim),

@@ -3,6 +3,7 @@
 //! Scores are `scale · Σ_d q[d]·k[d]` by fused multiply-adds in order of `d`, and values
 //! `Σ_pos p[pos]·v[pos]` in order of position. Many queries go through a page together, so that
 //! an element is loaded and widened once for all of them; each one's arithmetic is as if alone.
+mod eight;
 mod product;
 
 use super::act::capped;
@@ -43,17 +44,55 @@ struct Query {
     joins: bool,
 }
 
+impl Query {
+    const NONE: Query =
+        Query { at: std::ptr::null(), seen: (0, 0), mask: 0, share: 0, joins: false };
+
+    /// Head `head` of the group's in row `row`.
+    #[inline(always)]
+    fn of(t: &PageTask<'_>, row: usize, head: usize) -> Query {
+        Query {
+            at: t.q[(row * t.heads + head) * t.head_dim..].as_ptr(),
+            seen: t.sight.visible(row),
+            mask: t.sight.mask(row),
+            share: row * t.out.heads + head,
+            joins: t.merge && !t.sight.first(row),
+        }
+    }
+    /// Whether it sees any position.
+    #[inline(always)]
+    fn sees(&self) -> bool {
+        self.seen.0 < self.seen.1
+    }
+    /// Overwrites what belongs to positions that it does not see; says whether there are any.
+    #[inline(always)]
+    fn hide(&self, x: &mut [f32], by: f32) -> bool {
+        let Query { seen, mask, .. } = *self;
+        if seen == (0, PAGE) && mask == u64::MAX {
+            return false;
+        }
+        x[..seen.0].fill(by);
+        x[seen.1..].fill(by);
+        if mask != u64::MAX {
+            let hidden = x.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0);
+            hidden.for_each(|(_, x)| *x = by);
+        }
+        true
+    }
+}
+
 #[inline(always)]
 pub(crate) unsafe fn page<S: Isa>(t: &PageTask<'_>) {
-    let none = Query { at: t.q.as_ptr(), seen: (0, 0), mask: 0, share: 0, joins: false };
-    let (mut queries, mut count) = ([none; BATCH], 0);
+    if let Some(eight) = &t.eight {
+        // SAFETY: the caller's promise.
+        return unsafe { eight::page::<S>(t, eight) };
+    }
+    let (mut queries, mut count) = ([Query::NONE; BATCH], 0);
     for row in 0..t.rows {
-        let (seen, mask) = (t.sight.visible(row), t.sight.mask(row));
-        let joins = t.merge && !t.sight.first(row);
         for head in 0..t.group {
-            if seen.0 < seen.1 {
-                let at = t.q[(row * t.heads + head) * t.head_dim..].as_ptr();
-                queries[count] = Query { at, seen, mask, share: row * t.out.heads + head, joins };
+            let query = Query::of(t, row, head);
+            if query.sees() {
+                queries[count] = query;
                 count += 1;
             }
             let last = row + 1 == t.rows && head + 1 == t.group;
@@ -125,7 +164,7 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
             };
             match t.kind {
                 KvKind::F16 => product.run::<S, Half>(&factors[..queries.len()]),
-                KvKind::F32 => product.run::<S, Single>(&factors[..queries.len()]),
+                _ => product.run::<S, Single>(&factors[..queries.len()]),
             }
             for (i, query) in queries.iter().enumerate().filter(|_| !keys) {
                 let to = t.out.values.add(query.share * t.v_dim + channel);
@@ -151,10 +190,11 @@ unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) 
     // SAFETY: the caller's promise.
     unsafe {
         // All maxima and then all exponentials, so that one line's wait is hidden by the others.
-        for (i, query) in queries.iter().enumerate() {
+        let seeing = || queries.iter().enumerate().filter(|(_, query)| query.sees());
+        for (i, query) in seeing() {
             page.max[i] = score::<S>(t, query, line(weights, i, PAGE));
         }
-        for (i, query) in queries.iter().enumerate() {
+        for (i, query) in seeing() {
             let x = line(weights, i, PAGE);
             for at in (0..PAGE).step_by(S::LANES) {
                 let x = x.as_mut_ptr().add(at);
@@ -167,7 +207,7 @@ unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) 
             }
         }
         let join = stats.join::<S>(&page, queries.len());
-        for (i, query) in queries.iter().enumerate() {
+        for (i, query) in seeing() {
             let of = if query.joins { &stats } else { &page };
             let out = t.out.stats.add(2 * query.share);
             (*out, *out.add(1)) = (of.max[i], of.sum[i]);
@@ -198,14 +238,7 @@ unsafe fn score<S: Isa>(t: &PageTask<'_>, query: &Query, x: &mut [f32]) -> f32 {
             S::store(x, score);
             largest = S::max(largest, score);
         }
-        let Query { seen, mask, .. } = *query;
-        if seen != (0, PAGE) || mask != u64::MAX {
-            x[..seen.0].fill(f32::NEG_INFINITY);
-            x[seen.1..].fill(f32::NEG_INFINITY);
-            if mask != u64::MAX {
-                let hidden = x.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0);
-                hidden.for_each(|(_, x)| *x = f32::NEG_INFINITY);
-            }
+        if query.hide(x, f32::NEG_INFINITY) {
             largest = S::splat(f32::NEG_INFINITY);
             for at in (0..PAGE).step_by(S::LANES) {
                 largest = S::max(largest, S::load(x.as_ptr().add(at)));

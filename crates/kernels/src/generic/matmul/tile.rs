@@ -54,7 +54,7 @@ pub(super) struct Input<const R: usize> {
 impl<const R: usize> Input<R> {
     fn new(x: ActRows<'_>, row: usize) -> Self {
         let (cols, blocks) = (x.cols(), x.blocks());
-        Input { f32: x.f32(row).as_ptr(), q: x.tile(row), cols, blocks }
+        Input { f32: x.f32(row), q: x.tile(row), cols, blocks }
     }
     /// Inputs to a row.
     #[inline(always)]

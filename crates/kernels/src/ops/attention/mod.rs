@@ -5,8 +5,8 @@ mod work;
 mod write;
 
 use super::{Chosen, Ctx};
-use crate::act::Act;
-use crate::kv::{KvShape, PAGE, Pool, Reach, Sight};
+use crate::act::{self, Act};
+use crate::kv::{KvKind, KvShape, PAGE, Pool, Reach, Sight};
 use crate::mat::{Lent, Mat};
 use work::Work;
 pub(crate) use write::Write;
@@ -58,6 +58,8 @@ pub struct AttentionScratch {
     shares: Vec<f32>,
     /// The values of a sink: zeros.
     nothing: Vec<f32>,
+    /// Queries in 8 bits, where pages are: a block's of one K/V head after another's.
+    queries: Vec<act::Block>,
 }
 
 /// Consecutive rows of one sequence, and the pages that they see.
@@ -75,6 +77,7 @@ impl AttentionScratch {
     /// For batches of up to `rows` rows over up to `context` positions, on `threads` threads.
     pub fn new(
         shape: &Attend<'_>,
+        kind: KvKind,
         rows: usize,
         context: usize,
         threads: usize,
@@ -89,12 +92,17 @@ impl AttentionScratch {
             stats: vec![0.0; 2 * rows * shape.heads],
             shares: vec![0.0; shares * group * (shape.v_dim + 2)],
             nothing: vec![0.0; shape.v_dim],
+            queries: match kind {
+                KvKind::Q8 => act::Block::zeroed(rows * shape.heads * shape.query_blocks()),
+                _ => Vec::new(),
+            },
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let floats = [&self.stats, &self.shares, &self.nothing].map(Vec::len);
-        size_of::<Block>() * self.blocks.capacity() + 4 * floats.iter().sum::<usize>()
+        let blocks = size_of::<Block>() * self.blocks.capacity() + size_of_val(&*self.queries);
+        blocks + 4 * floats.iter().sum::<usize>()
     }
 }
 
@@ -129,7 +137,7 @@ pub fn attention(
     let longest = rows.iter().map(|row| row.pos + 1).max().unwrap_or(0);
     assert!(chosen.is_none_or(|c| c.fits(rows.len(), longest)), "the choice is of fewer rows");
     assert!(chosen.is_none() || shape.reach == Reach::All, "a choice within a window");
-    let AttentionScratch { blocks, stats, shares, nothing } = scratch;
+    let AttentionScratch { blocks, stats, shares, nothing, queries } = scratch;
     let largest = cut(blocks, rows, shape.reach);
     let slot = largest * shape.group() * (shape.v_dim + 2);
     assert!(
@@ -147,6 +155,7 @@ pub fn attention(
         q,
         kv,
         kind: pool.kind(),
+        queries: (pool.kind() == KvKind::Q8).then(|| Lent::new(queries)),
         pool: pool.shared(),
         blocks,
         slots: shares.len() / slot,
@@ -169,6 +178,10 @@ impl Attend<'_> {
     /// What its pages keep of a position.
     pub fn keeps(&self) -> KvShape {
         KvShape { heads: self.kv_heads, k_dim: self.head_dim, v_dim: self.v_dim }
+    }
+    /// Blocks of a query's 8-bit form.
+    fn query_blocks(&self) -> usize {
+        self.head_dim.div_ceil(act::BLOCK)
     }
     /// Query heads to a K/V head.
     fn group(&self) -> usize {

@@ -1,8 +1,9 @@
 //! The phases and tasks of one attention.
 use super::write::Write;
 use super::{Attend, AttendRow, BLOCK, Block, Chosen};
-use crate::act::{self, SharedAct};
-use crate::kv::{KvKind, MergeTask, PAGE, PageTask, SharedPool, Shares, Sight};
+use crate::act::{self, ActRows, QuantRow, SharedAct};
+use crate::kv::{Eight, KvKind, MergeTask, PAGE, PageTask, SharedPool, Shares, Sight};
+use crate::layout::Layout;
 use crate::mat::{Lent, Mat};
 use crate::team::{Team, Worker};
 use crate::tier::Kernels;
@@ -18,6 +19,8 @@ pub(super) struct Work<'a> {
     pub(super) q: &'a Mat,
     pub(super) kv: Option<(&'a Mat, &'a Mat)>,
     pub(super) kind: KvKind,
+    /// In 8 bits, where the pages are.
+    pub(super) queries: Option<Lent<'a, act::Block>>,
     pub(super) pool: SharedPool<'a>,
     pub(super) blocks: &'a [Block],
     /// Elements of `shares` to a page of a block, and how many of these there are.
@@ -72,12 +75,51 @@ impl Work<'_> {
         }
     }
 
-    /// Phase: puts keys and values into their pages.
+    /// Phases: brings queries to 8 bits where pages are, and puts keys and values into these.
     fn write(&self, worker: &Worker<'_>) {
+        let heads = self.shape.kv_heads;
+        worker.phase(self.queries.as_ref().map_or(0, |_| self.blocks.len() * heads), |unit| {
+            self.ask(self.blocks[unit / heads], unit % heads);
+        });
         let Some((k, v)) = self.kv else { return };
         let Work { rows, tables, pool, kind, .. } = self;
         let (shape, kind) = (self.shape.keeps(), *kind);
         Write { rows, tables, pool, kind, shape, k, v: Some(v) }.phase(worker);
+    }
+
+    /// The 8-bit form of a block's queries of a K/V head.
+    fn ask(&self, block: Block, head: usize) {
+        let Attend { heads, head_dim, .. } = *self.shape;
+        let (group, Some(to)) = (self.shape.group(), self.asked(block, head)) else { return };
+        let count = block.rows * group;
+        for i in 0..count {
+            let (row, head) = (block.row + i / group, head * group + i % group);
+            let q = &self.q.data()[(row * heads + head) * head_dim..][..head_dim];
+            let at = (self.kernels.tile, count, i);
+            // SAFETY: the tier is usable; a block's queries of a head are one task's.
+            unsafe { (self.kernels.quantise)(q, QuantRow::of(&to, at, self.shape.query_blocks())) };
+        }
+    }
+
+    /// Where these are.
+    fn asked(&self, block: Block, head: usize) -> Option<Lent<'_, act::Block>> {
+        let (count, each) = (block.rows * self.shape.group(), self.shape.query_blocks());
+        let first = block.row * self.shape.heads + head * count;
+        self.queries.as_ref().map(|all| all.within(first * each, count * each))
+    }
+
+    /// What the kernel takes besides where pages are in 8 bits.
+    fn eight(&self, block: Block, head: usize) -> Option<Eight<'_>> {
+        let count = block.rows * self.shape.group();
+        let blocks = count * self.shape.query_blocks();
+        self.asked(block, head).map(|asked| Eight {
+            queries: {
+                // SAFETY: they were made in an earlier phase; nobody writes them now.
+                let q = unsafe { std::slice::from_raw_parts(asked.at(0, blocks), blocks) };
+                ActRows::of_blocks(q, count, self.shape.head_dim)
+            },
+            product: self.kernels.matmul[Layout::W8 as usize],
+        })
     }
 
     /// All pages of a block and K/V head, each joined to those before it.
@@ -161,6 +203,7 @@ impl Work<'_> {
             values,
             next,
             kind: self.kind,
+            eight: self.eight(block, head),
             sight: self.sight(block, page),
             out,
             merge,

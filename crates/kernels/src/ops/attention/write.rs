@@ -1,6 +1,6 @@
 //! Puts a batch's keys and values into their pages.
 use super::AttendRow;
-use crate::kv::{KvKind, KvShape, PAGE, SharedPool};
+use crate::kv::{KvKind, KvShape, PAGE, SharedPool, eight};
 use crate::mat::Mat;
 use crate::team::Worker;
 use half::f16;
@@ -27,10 +27,16 @@ impl Write<'_> {
     pub(crate) fn phase(&self, worker: &Worker<'_>) {
         let KvShape { heads, k_dim, v_dim } = self.shape;
         let of_keys = k_dim.div_ceil(CHANNELS);
-        let chunks = of_keys + if self.v.is_some() { v_dim.div_ceil(CHANNELS) } else { 0 };
+        let of_values = match self.kind {
+            // They share a scale.
+            KvKind::Q8 => 1,
+            _ => v_dim.div_ceil(CHANNELS),
+        };
+        let chunks = of_keys + if self.v.is_some() { of_values } else { 0 };
         worker.phase(heads * chunks, |i| {
             let (head, chunk) = (i / chunks, i % chunks);
             match self.v.filter(|_| chunk >= of_keys) {
+                Some(v) if self.kind == KvKind::Q8 => self.value(v, head),
                 Some(v) => self.channels(v, head, v_dim, chunk - of_keys, true),
                 None => self.channels(self.k, head, k_dim, chunk, false),
             }
@@ -51,6 +57,10 @@ impl Write<'_> {
             // SAFETY: it lies within the head's part of the page; channels are one task's.
             unsafe {
                 match self.kind {
+                    KvKind::Q8 => {
+                        let parts = eight::Head::of(self.shape);
+                        eight::put_key(k, parts, row.pos % PAGE, from / 32, x);
+                    }
                     KvKind::F32 => put(x, to.cast::<f32>().add(at), channel),
                     KvKind::F16 => {
                         let mut halves = [f16::ZERO; CHANNELS];
@@ -59,6 +69,18 @@ impl Write<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// A head of all rows' values, in 8 bits.
+    fn value(&self, v: &Mat, head: usize) {
+        let dim = self.shape.v_dim;
+        for (i, row) in self.rows.iter().enumerate() {
+            let x = &v.row(i)[head * dim..][..dim];
+            let page = self.tables[row.table][row.pos / PAGE];
+            let (_, values) = self.pool.at(page, head);
+            // SAFETY: a head's values are one task's.
+            unsafe { eight::put_value(values, eight::Head::of(self.shape), row.pos % PAGE, x) };
         }
     }
 }

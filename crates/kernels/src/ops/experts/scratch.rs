@@ -202,6 +202,7 @@ impl ExpertsScratch {
                 let (e, from) = (now[task / each] as usize, task % each * group);
                 let rows = starts[e] - slots.start..starts[e + 1] - slots.start;
                 let (weights, bias) = how.down.expert(e);
+                let weights = weights.view();
                 let out = to.rows_from(rows.start, rows.len());
                 let (input, store) = (hidden.part(rows), Store::Set);
                 let task = MatmulTask { weights, input, bias, store, first: 0, out };

@@ -2,134 +2,22 @@
 //!
 //! A page of one layer holds, for each K/V head, keys as `[k_dim][64]` (lanes are positions)
 //! and then values as `[64][v_dim]` (lanes are channels, filled up with zeros to a multiple of
-//! 16), in f16 or f32. A page is also the
+//! 16), in f16 or f32; or both in 8 bits, as [`eight`] says. A page is also the
 //! unit of attention: a query's share of each page (maximum, sum, weighted values) is computed by
 //! itself and the shares are merged in page order, so the result does not depend on how the work
 //! was cut. What a page holds at positions that a row does not see never reaches its result.
 
-use crate::mat::Lent;
-use crate::room::Aligned;
+pub(crate) mod eight;
+mod pool;
+
+use crate::act::ActRows;
+use crate::tier::MatmulFn;
+
+pub(crate) use pool::SharedPool;
+pub use pool::{KvKind, KvShape, Pool};
 
 /// Positions to a page.
 pub const PAGE: usize = 64;
-
-/// What a cached element is stored as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KvKind {
-    /// Half precision, rounded to nearest even.
-    F16,
-    /// Exact.
-    F32,
-}
-
-impl KvKind {
-    /// Bytes to an element.
-    pub const fn bytes(self) -> usize {
-        match self {
-            KvKind::F16 => 2,
-            KvKind::F32 => 4,
-        }
-    }
-}
-
-/// What a layer keeps of a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KvShape {
-    /// Key and value heads.
-    pub heads: usize,
-    /// Elements of a key.
-    pub k_dim: usize,
-    /// Elements of a value; none where only keys are kept.
-    pub v_dim: usize,
-}
-
-impl KvShape {
-    /// Elements of a value as a page has it.
-    pub const fn value_stride(self) -> usize {
-        self.v_dim.next_multiple_of(16)
-    }
-    /// Elements that a position takes in a page.
-    pub const fn elements(self) -> usize {
-        self.heads * (self.k_dim + self.value_stride())
-    }
-}
-
-/// One layer's pages.
-pub struct Pool {
-    kind: KvKind,
-    shape: KvShape,
-    data: Aligned,
-}
-
-impl Pool {
-    /// `pages` zeroed pages.
-    pub fn new(kind: KvKind, shape: KvShape, pages: usize) -> Pool {
-        let data = Aligned::zeroed(pages * Pool::page_bytes(kind, shape));
-        Pool { kind, shape, data }
-    }
-    /// Bytes to a page.
-    pub const fn page_bytes(kind: KvKind, shape: KvShape) -> usize {
-        PAGE * shape.elements() * kind.bytes()
-    }
-    /// Number of pages.
-    pub fn pages(&self) -> usize {
-        self.data.bytes().len() / self.stride()
-    }
-    /// What an element is stored as.
-    pub fn kind(&self) -> KvKind {
-        self.kind
-    }
-    /// Page `i`'s bytes, for saving.
-    pub fn page(&self, i: u32) -> &[u8] {
-        let n = self.stride();
-        &self.data.bytes()[i as usize * n..(i as usize + 1) * n]
-    }
-    /// Page `i`'s bytes, for restoring and for clearing.
-    pub fn page_mut(&mut self, i: u32) -> &mut [u8] {
-        let n = self.stride();
-        &mut self.data.bytes_mut()[i as usize * n..(i as usize + 1) * n]
-    }
-    /// Copies page `from` over page `to`.
-    pub fn copy(&mut self, from: u32, to: u32) {
-        let n = self.stride();
-        let from = from as usize * n;
-        self.data.bytes_mut().copy_within(from..from + n, to as usize * n);
-    }
-    /// What it keeps of a position.
-    pub fn shape(&self) -> KvShape {
-        self.shape
-    }
-    /// A handle to write and read parts of pages from several threads.
-    pub(crate) fn shared(&mut self) -> SharedPool<'_> {
-        let stride = self.stride();
-        let keys = self.shape.k_dim * PAGE * self.kind.bytes();
-        let head = stride / self.shape.heads;
-        SharedPool { stride, keys, head, data: Lent::new(self.data.bytes_mut()) }
-    }
-    fn stride(&self) -> usize {
-        Pool::page_bytes(self.kind, self.shape)
-    }
-}
-
-/// Pages lent to the tasks of a run.
-pub(crate) struct SharedPool<'a> {
-    data: Lent<'a, u8>,
-    stride: usize,
-    head: usize,
-    keys: usize,
-}
-
-impl SharedPool<'_> {
-    /// Where the keys and the values of a head of a page are.
-    ///
-    /// # Panics
-    /// If there is no such page.
-    pub(crate) fn at(&self, page: u32, head: usize) -> (*mut u8, *mut u8) {
-        let keys = self.data.at(page as usize * self.stride + head * self.head, self.head);
-        // SAFETY: a head's values follow its keys.
-        (keys, unsafe { keys.add(self.keys) })
-    }
-}
 
 /// The work of one K/V head's group of query heads on one page, for rows that follow each other in
 /// one sequence: scores of the visible positions, their maximum, the sum of their exponentials and
@@ -161,12 +49,23 @@ pub struct PageTask<'a> {
     pub next: *const u8,
     /// How both are stored.
     pub kind: KvKind,
+    /// What there is besides where both are stored in 8 bits.
+    pub eight: Option<Eight<'a>>,
     /// What the rows see of the page.
     pub sight: Sight<'a>,
     /// Where the shares go.
     pub out: Shares,
     /// Whether a share joins what `out` holds of the pages before it, or replaces it.
     pub merge: bool,
+}
+
+/// What attention over 8-bit pages takes.
+#[derive(Clone, Copy)]
+pub struct Eight<'a> {
+    /// The 8-bit form of the queries that read the K/V head, row after row.
+    pub queries: ActRows<'a>,
+    /// The product of [`crate::Layout::W8`].
+    pub product: MatmulFn,
 }
 
 /// Which positions up to its own a row sees.
