@@ -37,7 +37,10 @@ pub enum Cause {
     #[error("not a safetensors file: it looks like {looks}; {}", looks.advice())]
     NotSafetensors { looks: Looks },
     /// A GGUF for big-endian machines.
-    #[error("a big-endian GGUF (version {version}); convert it to little-endian first")]
+    #[error(
+        "a big-endian GGUF (version {version}); fetch a little-endian one, or convert it \
+         (gguf-py/gguf/scripts/gguf_convert_endian.py of llama.cpp)"
+    )]
     BigEndian { version: u32 },
     /// A GGUF version other than 2 and 3.
     #[error("GGUF version {version} is not supported; versions 2 and 3 are")]
@@ -96,11 +99,25 @@ pub enum Cause {
     #[error("the metadata key '{key}' is {found}, expected {expected}")]
     WrongType { key: String, found: String, expected: &'static str },
     /// One part of a GGUF in several files.
-    #[error(
-        "part {part} of a GGUF split into {count} files, which is not supported yet; \
-         merge them first (llama-gguf-split --merge)"
-    )]
+    #[error("part {part} of a GGUF split into {count} files; open it where the others are")]
     Split { part: u64, count: u64 },
+    /// One part of a GGUF in several files, under a name that does not say so.
+    #[error(
+        "part {part} of a GGUF split into {count} files, which are found by names like {name}; give \
+         them the names that they had"
+    )]
+    SplitName { part: u64, count: u64, name: String },
+    /// One part of a GGUF in several files, in another's place.
+    #[error(
+        "by its name it is {says}, by its metadata {is}; give it the name that it had, or fetch it again"
+    )]
+    SplitPlace { says: String, is: String },
+    /// Parts of a GGUF that contradict each other.
+    #[error(
+        "the metadata key '{key}' has {value}, against {first}; the files are not of one model: fetch \
+         them again"
+    )]
+    SplitKey { key: String, value: String, first: String },
     /// A safetensors header beyond our limit.
     #[error("the header has {size} bytes, more than the limit of {limit}")]
     HeaderSize { size: u64, limit: u64 },
@@ -137,6 +154,18 @@ pub enum Cause {
     /// A tensor that is not where the index says.
     #[error("the index puts the tensor '{tensor}' in {shard}, which does not have it")]
     NotInShard { tensor: String, shard: String },
+    /// A quantised folder that is stored in a way that is not known.
+    #[error("{key} is {found}; known: {known}")]
+    Scheme { key: String, found: String, known: String },
+    /// A quantised matrix that lacks a part.
+    #[error("the tensor '{part}' is missing, which '{tensor}' needs; fetch the model again")]
+    Part { tensor: String, part: String },
+    /// A part of a quantised matrix that disagrees with the others.
+    #[error("the tensor '{tensor}' is {found}, expected {expected}")]
+    PartShape { tensor: String, found: String, expected: String },
+    /// A value of a part of a quantised matrix that can't be.
+    #[error("the tensor '{tensor}' has {found} at {at}, expected {expected}; the file is damaged")]
+    PartValue { tensor: String, at: usize, found: i64, expected: String },
     /// A folder with no model in it.
     #[error("the folder holds no model: neither a GGUF file nor config.json with safetensors")]
     NoModel,

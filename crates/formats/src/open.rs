@@ -1,6 +1,6 @@
 //! Opens whatever path a user gives.
 use crate::error::{Cause, Error, Looks};
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, split};
 use crate::hf::{Folder, list};
 use crate::tensor::Weights;
 use std::io::Read;
@@ -15,7 +15,8 @@ pub enum Checkpoint {
     Folder(Folder),
 }
 
-/// Opens a GGUF file, a folder with config.json and safetensors, or a folder with one GGUF file.
+/// Opens a GGUF file, a folder with config.json and safetensors, or a folder with one GGUF file or all
+/// files of one that is split.
 /// What a file is follows from its content, not from its name.
 ///
 /// # Errors
@@ -32,6 +33,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
     }
     let mut names = list(path, "")?;
     names.retain(|name| is_gguf(&path.join(name)));
+    // Sorted, so that the files of a set are neighbours.
+    names.dedup_by(|a, b| split::same(a, b));
     match &names[..] {
         [] if has("config.json") || weights => Folder::open(path).map(Checkpoint::Folder),
         [] => Err(Error::at(path, Cause::NoModel)),

@@ -43,13 +43,17 @@ impl Index {
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.entries.iter().map(|e| e.key.as_str())
     }
-    /// The value of `key` and its type.
-    pub fn get<'a>(&self, bytes: &'a [u8], key: &str) -> Option<(Kind, Value<'a>)> {
+    /// The type and bytes of `key`'s value.
+    pub fn raw<'a>(&self, bytes: &'a [u8], key: &str) -> Option<(Kind, &'a [u8])> {
         let i = self.sorted.binary_search_by(|&i| self.entries[i].key.as_str().cmp(key)).ok()?;
         let entry = &self.entries[self.sorted[i]];
-        let bytes = &bytes[entry.start..entry.end];
+        Some((entry.kind, &bytes[entry.start..entry.end]))
+    }
+    /// The value of `key` and its type.
+    pub fn get<'a>(&self, bytes: &'a [u8], key: &str) -> Option<(Kind, Value<'a>)> {
+        let (kind, bytes) = self.raw(bytes, key)?;
         let mut at = Cursor::new(bytes);
-        let value = match entry.kind {
+        let value = match kind {
             Kind::Str => Value::Str(at.string(format_args!("")).ok()?),
             Kind::Array => {
                 let kind = Kind::of(at.u32(format_args!("")).ok()?)?;
@@ -58,7 +62,7 @@ impl Index {
             }
             scalar => scalar.scalar(bytes),
         };
-        Some((entry.kind, value))
+        Some((kind, value))
     }
 }
 

@@ -8,6 +8,7 @@ mod keys;
 mod latent;
 mod metadata;
 mod names;
+pub(crate) mod split;
 mod value;
 
 pub use metadata::Metadata;
@@ -24,11 +25,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An open GGUF file.
+/// An open GGUF file, or all files of a model that is split.
 #[derive(Debug)]
 pub struct Gguf {
     path: PathBuf,
-    bytes: Bytes,
+    /// The first has the metadata.
+    files: Vec<Bytes>,
     version: u32,
     metadata: Index,
     tensors: Vec<Entry>,
@@ -40,6 +42,8 @@ pub struct Gguf {
 #[derive(Debug)]
 struct Entry {
     name: String,
+    /// Which of the files it is in.
+    file: usize,
     dtype: DType,
     /// Outermost axis first, so GGUF's order reversed.
     shape: Vec<usize>,
@@ -47,12 +51,14 @@ struct Entry {
 }
 
 impl Gguf {
-    /// Maps and reads the file at `path`.
+    /// Maps and reads the file at `path`, and if it is one of several of a model, the others.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with it, or missing beside it.
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf, Error> {
-        let path = path.as_ref();
+        split::open(Gguf::open_one(path.as_ref())?)
+    }
+    fn open_one(path: &Path) -> Result<Gguf, Error> {
         let bytes = Bytes::map(path).map_err(|cause| Error::at(path, cause))?;
         Gguf::over(path, bytes)
     }
@@ -61,27 +67,32 @@ impl Gguf {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(name: impl AsRef<Path>, bytes: Vec<u8>) -> Result<Gguf, Error> {
-        Gguf::over(name.as_ref(), Bytes::Owned(bytes))
+        let gguf = Gguf::over(name.as_ref(), Bytes::Owned(bytes))?;
+        match split::Place::of(&gguf) {
+            Ok(split::Place { part, count, .. }) if count > 1 => {
+                Err(Error::at(name.as_ref(), Cause::Split { part, count }))
+            }
+            place => place.map(|_| gguf).map_err(|cause| Error::at(name.as_ref(), cause)),
+        }
     }
     fn over(path: &Path, bytes: Bytes) -> Result<Gguf, Error> {
         let (version, metadata, tensors) = read(&bytes).map_err(|cause| Error::at(path, cause))?;
-        let mut sorted: Vec<usize> = (0..tensors.len()).collect();
-        sorted.sort_by(|&a, &b| tensors[a].name.cmp(&tensors[b].name));
-        let gguf = Gguf { path: path.to_owned(), bytes, version, metadata, tensors, sorted };
-        gguf.check().map_err(|cause| Error::at(path, cause))?;
+        let (path, files, sorted) = (path.to_owned(), vec![bytes], Vec::new());
+        let mut gguf = Gguf { path, files, version, metadata, tensors, sorted };
+        gguf.sort();
+        gguf.check().map_err(|cause| Error::at(&gguf.path, cause))?;
         Ok(gguf)
+    }
+    fn sort(&mut self) {
+        let tensors = &self.tensors;
+        self.sorted = (0..tensors.len()).collect();
+        self.sorted.sort_by(|&a, &b| tensors[a].name.cmp(&tensors[b].name));
     }
     /// What only the whole shows.
     fn check(&self) -> Result<(), Cause> {
         let twice = |w: &&[usize]| self.tensors[w[0]].name == self.tensors[w[1]].name;
         if let Some(w) = self.sorted.windows(2).find(twice) {
             return Err(Cause::DuplicateTensor { tensor: self.tensors[w[0]].name.clone() });
-        }
-        let number = |key| self.metadata().u32(key).map_err(|e| *e.cause);
-        let count = number("split.count")?.unwrap_or(1);
-        if count > 1 {
-            let part = number("split.no")?.unwrap_or(0);
-            return Err(Cause::Split { part: u64::from(part) + 1, count: count.into() });
         }
         Ok(())
     }
@@ -95,7 +106,7 @@ impl Gguf {
     }
     /// The keys and values.
     pub fn metadata(&self) -> Metadata<'_> {
-        Metadata::new(&self.path, &self.bytes, &self.metadata)
+        Metadata::new(&self.path, &self.files[0], &self.metadata)
     }
     /// `general.architecture`.
     ///
@@ -124,14 +135,14 @@ impl Weights for Gguf {
         Some(Tensor {
             dtype: entry.dtype,
             shape: Cow::Borrowed(&entry.shape),
-            bytes: Cow::Borrowed(&self.bytes[entry.range.clone()]),
+            bytes: Cow::Borrowed(&self.files[entry.file][entry.range.clone()]),
         })
     }
     fn names(&self) -> Vec<&str> {
         self.tensors.iter().map(|t| t.name.as_str()).collect()
     }
     fn release(&self, bytes: &[u8]) {
-        self.bytes.release(bytes);
+        self.files.iter().for_each(|file| file.release(bytes));
     }
 }
 
@@ -243,6 +254,6 @@ impl Planned {
         }
         // All fit in usize: the shape's product is at most the file's length times a block's elements.
         let shape = shape.into_iter().map(|axis| axis as usize).collect();
-        Ok(Entry { name, dtype: format.dtype, shape, range: start as usize..end as usize })
+        Ok(Entry { name, file: 0, dtype: format.dtype, shape, range: start as usize..end as usize })
     }
 }
