@@ -1,6 +1,6 @@
 //! What the fuzz targets of `rinfer-formats` do with an input: read all that it gives.
 use rinfer_formats::gguf::Value;
-use rinfer_formats::{Gguf, Safetensors, Weights, quant};
+use rinfer_formats::{Folder, Gguf, Safetensors, Weights, quant};
 
 /// Opens a GGUF file, its metadata, its config and its tensors.
 pub fn gguf(bytes: &[u8]) {
@@ -30,9 +30,27 @@ pub fn safetensors(bytes: &[u8]) {
     }
 }
 
+/// Opens a quantised folder: the length of its config as a byte pair, config.json, and its tensors.
+pub fn quantised(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return };
+    let Some((config, tensors)) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))
+    else {
+        return;
+    };
+    if let Ok(folder) = Folder::parse("fuzz", config, tensors.to_vec()) {
+        weights(&folder);
+        for name in folder.names() {
+            let (all, part) = (folder.get(name).expect("a tensor"), folder.part(name, 0));
+            assert!(part.is_none_or(|part| all.bytes.starts_with(&part.bytes)), "{name}");
+        }
+    }
+}
+
 fn weights(weights: &dyn Weights) {
     for name in weights.names() {
         let t = weights.get(name).expect("a listed tensor");
+        let described = weights.describe(name).expect("a listed tensor");
+        assert_eq!(described, (t.dtype, t.shape.to_vec()), "{name}");
         let format = t.dtype.format();
         let elems = t.rows() * t.cols();
         assert_eq!(t.bytes.len(), elems / format.elems * format.bytes, "{name}");

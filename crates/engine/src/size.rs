@@ -1,7 +1,7 @@
 //! What a model takes in memory: every figure is a sum over its spec, and there is one for each, so
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
-use crate::cpu::{floats, kv_kind, pack, scratch::Scratch};
+use crate::cpu::{floats, kv_kind, order::Orders, pack, scratch::Scratch};
 use crate::spec::{ModelSpec, Reach};
 use crate::state::{Kept, cells, kept, pages};
 use crate::weights::needs;
@@ -37,15 +37,16 @@ impl Memory {
 
 /// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
+    let orders = Orders::of(spec, weights, limits.quant);
     let bytes = |need: crate::weights::Need| match need.shape[..] {
-        [.., rows, cols] if need.packed => weights.describe(&need.name).map_or(0, |(dtype, _)| {
-            let layout = pack::layout(&need.name, dtype, cols, limits.quant);
+        [.., rows, cols] if need.packed => {
+            let layout = pack::layout_in(&orders, weights, &need.name, cols, limits.quant);
             let count: usize = need.shape[..need.shape.len() - 2].iter().product();
-            count * Packed::size(layout, rows, cols)
-        }),
+            layout.map_or(0, |layout| count * Packed::size(layout, rows, cols))
+        }
         _ => 4 * need.shape.iter().product::<usize>(),
     };
-    needs(spec).into_iter().map(bytes).sum()
+    orders.bytes() + needs(spec).into_iter().map(bytes).sum::<usize>()
 }
 
 /// Bytes of all sequences' keys and values, and recurrent states.

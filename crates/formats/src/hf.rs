@@ -2,25 +2,21 @@
 //! shards, tokenizer and template files.
 use crate::error::{Cause, Error};
 use crate::limits;
+use crate::quantised::{Made, Quantised};
 use crate::safetensors::Safetensors;
-use crate::tensor::{Tensor, Weights};
+use crate::shards::Shards;
+use crate::tensor::{DType, Tensor, Weights};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-
-const SINGLE: &str = "model.safetensors";
-const INDEX: &str = "model.safetensors.index.json";
+use std::sync::Arc;
 
 /// An open folder.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     config: Value,
-    shards: Vec<Safetensors>,
-    /// Each tensor's shard.
-    shard_of: HashMap<String, usize>,
-    /// In the order of the shards, then of their bytes.
-    names: Vec<String>,
+    shards: Shards,
+    quantised: Option<Quantised>,
 }
 
 impl Folder {
@@ -33,27 +29,27 @@ impl Folder {
         let config = read(path, "config.json")?
             .ok_or_else(|| missing(path, "config.json", "which says what the model is"))?;
         let config = json(&path.join("config.json"), &config)?;
-        let mut folder = Folder {
-            path: path.to_owned(),
-            config,
-            shards: Vec::new(),
-            shard_of: HashMap::new(),
-            names: Vec::new(),
-        };
-        if path.join(INDEX).exists() {
-            folder.add_indexed()?;
-        } else if path.join(SINGLE).exists() {
-            folder.add(SINGLE)?;
-        } else {
-            for name in unindexed(path)? {
-                folder.add(&name)?;
-            }
-        }
-        Ok(folder)
+        let shards = Shards::open(path)?;
+        let quantised = Quantised::of(path, &config, &shards)?;
+        Ok(Folder { path: path.to_owned(), config, shards, quantised })
+    }
+    /// Reads config.json and one file of tensors from memory; errors say that they are in `name`.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn parse(name: impl AsRef<Path>, config: &[u8], tensors: Vec<u8>) -> Result<Folder, Error> {
+        let path = name.as_ref();
+        let config = json(&path.join("config.json"), config)?;
+        let shards = Shards::of(path, Safetensors::parse(path, tensors)?)?;
+        let quantised = Quantised::of(path, &config, &shards)?;
+        Ok(Folder { path: path.to_owned(), config, shards, quantised })
     }
     /// config.json.
     pub fn config(&self) -> &Value {
         &self.config
+    }
+    fn made(&self, name: &str) -> Option<&Made> {
+        self.quantised.as_ref()?.get(name)
     }
     /// Where it is.
     pub fn path(&self) -> &Path {
@@ -107,87 +103,40 @@ impl Folder {
             _ => Err(Error::at(&path, Cause::Json("it has no string 'chat_template'".to_owned()))),
         }
     }
-    /// Adds the shards that the index names, and checks it against them.
-    fn add_indexed(&mut self) -> Result<(), Error> {
-        let path = self.path.join(INDEX);
-        let bytes = read(&self.path, INDEX)?.ok_or_else(|| missing(&self.path, INDEX, ""))?;
-        let index = json(&path, &bytes)?;
-        let wrong = || {
-            Error::at(
-                &path,
-                Cause::Json("it has no map 'weight_map' of tensors to files".to_owned()),
-            )
-        };
-        let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(wrong)?;
-        let mut shards: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (tensor, shard) in map {
-            shards.entry(shard.as_str().ok_or_else(wrong)?).or_default().push(tensor);
-        }
-        for (shard, tensors) in shards {
-            if !plain(shard) {
-                return Err(Error::at(&path, Cause::ShardName { name: shard.to_owned() }));
-            }
-            if !self.path.join(shard).exists() {
-                return Err(missing(&self.path, shard, "which model.safetensors.index.json names"));
-            }
-            let number = self.shards.len();
-            self.add(shard)?;
-            for tensor in tensors {
-                if self.shard_of.get(tensor) != Some(&number) {
-                    let (tensor, shard) = (tensor.to_owned(), shard.to_owned());
-                    return Err(Error::at(&path, Cause::NotInShard { tensor, shard }));
-                }
-            }
-        }
-        Ok(())
-    }
-    fn add(&mut self, name: &str) -> Result<(), Error> {
-        let path = self.path.join(name);
-        let shard = Safetensors::open(&path)?;
-        for tensor in shard.names() {
-            if self.shard_of.insert(tensor.to_owned(), self.shards.len()).is_some() {
-                let tensor = tensor.to_owned();
-                return Err(Error::at(&path, Cause::DuplicateTensor { tensor }));
-            }
-            self.names.push(tensor.to_owned());
-        }
-        self.shards.push(shard);
-        Ok(())
-    }
 }
 
+/// What a quantised folder stores in several tensors is one of row blocks here.
 impl Weights for Folder {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        self.shards[*self.shard_of.get(name)?].get(name)
+        match self.made(name) {
+            Some(made) => Some(made.tensor(&self.shards)),
+            None => self.shards.get(name),
+        }
+    }
+    fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        match self.made(name) {
+            Some(made) => made.part(&self.shards, i),
+            None => self.shards.part(name, i),
+        }
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        match self.made(name) {
+            Some(made) => Some((made.dtype(), made.shape().to_vec())),
+            None => self.shards.describe(name),
+        }
+    }
+    fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
+        self.made(name)?.order()
+    }
+    fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
+        self.made(name)?.in_order(&self.shards)
     }
     fn names(&self) -> Vec<&str> {
-        self.names.iter().map(String::as_str).collect()
+        self.quantised.as_ref().map_or_else(|| self.shards.names(), Quantised::names)
     }
     fn release(&self, bytes: &[u8]) {
-        self.shards.iter().for_each(|shard| shard.release(bytes));
+        self.shards.release(bytes);
     }
-}
-
-/// Shards without an index, sorted: `NAME-00001-of-00003.safetensors` and so on, all of them.
-fn unindexed(path: &Path) -> Result<Vec<String>, Error> {
-    let found = list(path, ".safetensors")?;
-    let Some((stem, _, count)) = found.iter().find_map(|name| numbered(name)) else {
-        return Err(missing(path, SINGLE, "nor numbered shards or an index of them"));
-    };
-    // The count is checked against the files that are there before it is counted up to.
-    let shard = |n: usize| format!("{stem}-{n:05}-of-{count:05}.safetensors");
-    let absent = (1..=count).take(found.len() + 1).map(shard).find(|name| !found.contains(name));
-    match absent {
-        Some(name) => Err(missing(path, &name, "which its other shards count")),
-        None => Ok((1..=count).map(shard).collect()),
-    }
-}
-
-/// A shard's stem, number and count.
-fn numbered(name: &str) -> Option<(&str, usize, usize)> {
-    let (rest, count) = name.strip_suffix(".safetensors")?.rsplit_once("-of-")?;
-    let (stem, number) = rest.rsplit_once('-')?;
-    Some((stem, number.parse().ok()?, count.parse().ok().filter(|n| *n > 0)?))
 }
 
 /// The folder's files that end so, sorted.
@@ -207,17 +156,12 @@ pub(crate) fn list(path: &Path, suffix: &str) -> Result<Vec<String>, Error> {
     read().map_err(|cause: std::io::Error| Error::at(path, cause.into()))
 }
 
-/// Whether a name stays in its folder.
-fn plain(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', ':', '\0'])
-}
-
-fn missing(path: &Path, name: &str, why: &str) -> Error {
+pub(crate) fn missing(path: &Path, name: &str, why: &str) -> Error {
     Error::at(path, Cause::MissingFile { name: name.to_owned(), why: why.to_owned() })
 }
 
 /// A side file's content, if there is one.
-fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let path = folder.join(name);
     let read = || {
         let size = match std::fs::metadata(&path) {
@@ -232,7 +176,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     read().map_err(|cause| Error::at(&path, cause))
 }
 
-fn json(path: &Path, bytes: &[u8]) -> Result<Value, Error> {
+pub(crate) fn json(path: &Path, bytes: &[u8]) -> Result<Value, Error> {
     let plain = without_pythons_numbers(bytes);
     serde_json::from_slice(&plain).map_err(|e| Error::at(path, Cause::Json(e.to_string())))
 }

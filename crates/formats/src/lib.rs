@@ -13,7 +13,9 @@ pub mod limits;
 pub mod map;
 pub mod open;
 pub mod quant;
+mod quantised;
 pub mod safetensors;
+mod shards;
 pub mod tensor;
 
 pub use error::{Cause, Error};

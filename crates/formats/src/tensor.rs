@@ -1,7 +1,9 @@
 //! Weights as they lie in a file: names, types, shapes and bytes.
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// How a tensor's elements are stored. Block formats carry GGUF's names.
+/// How a tensor's elements are stored. Block formats carry GGUF's names, but for the last five, which
+/// no file has: what quantised folders are translated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the field's")]
 #[expect(non_camel_case_types, reason = "the names are the field's")]
@@ -43,6 +45,12 @@ pub enum DType {
     NVFP4,
     Q1_0,
     Q2_0,
+    F8_E4M3,
+    Q4_Z,
+    Q4_B,
+    Q8_Z,
+    Q8_F,
+    Q8_E,
 }
 
 /// A tensor of a checkpoint: borrowed from the mapping, or owned where a reader had to change it.
@@ -88,6 +96,15 @@ pub trait Weights: Sync {
     /// Its type and shape, where that is cheaper than all of it.
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
         self.get(name).map(|tensor| (tensor.dtype, tensor.shape.to_vec()))
+    }
+    /// The type of [`Weights::in_order`]'s tensor, and its order: its column `k` is column `order[k]` of
+    /// the tensor called `name`. None where columns lie as they are.
+    fn order(&self, _name: &str) -> Option<(DType, Arc<[u32]>)> {
+        None
+    }
+    /// The tensor called `name` with its columns in [`Weights::order`], where it takes less memory so.
+    fn in_order(&self, _name: &str) -> Option<Tensor<'_>> {
+        None
     }
     /// Every name, in file order.
     fn names(&self) -> Vec<&str>;

@@ -23,6 +23,11 @@ fn gguf() {
 }
 
 #[test]
+fn quantised() {
+    check("quantised", exercise::quantised);
+}
+
+#[test]
 fn safetensors() {
     check("safetensors", exercise::safetensors);
 }

@@ -22,6 +22,9 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
         Layout::Bf16 => bf16::from_bits(row.half[k]).to_f32(),
         Layout::W8 | Layout::W8X => half(&row.d) * q(128.0),
         Layout::W8F => row.scale[block] * q(128.0),
+        Layout::W8E => row.scale[block] * e4m3(row.q[k]),
+        Layout::W8Z | Layout::W4Z => half(&row.d) * q(f32::from(row.z[block])),
+        Layout::W4B => bf16::from_bits(row.d[block]).to_f32() * q(f32::from(row.z[block])),
         Layout::W4 => half(&row.d) * q(8.0),
         Layout::W5 => half(&row.d) * q(16.0),
         Layout::W4M | Layout::W5M => half(&row.d) * q(0.0) + half(&row.m),
@@ -30,6 +33,16 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
         }
         Layout::W6K => half(&row.d) * f32::from(row.s[sub] as i8) * q(32.0),
     }
+}
+
+/// An E4M3 by its definition, its not-a-number aside.
+fn e4m3(q: u8) -> f32 {
+    let (exponent, mantissa) = (i32::from(q >> 3 & 15), f32::from(q & 7) / 8.0);
+    let size = match exponent {
+        0 => mantissa * 2f32.powi(-6),
+        _ => (1.0 + mantissa) * 2f32.powi(exponent - 7),
+    };
+    if q < 128 { size } else { -size }
 }
 
 fn check(layout: Layout, rows: usize, cols: usize) {
@@ -78,7 +91,8 @@ fn panel(layout: Layout, cols: usize, rows: &[RowCodes]) -> Vec<u8> {
             let blocks: Vec<usize> = (0..cols / layout.block()).collect();
             let mut one = Vec::new();
             head(&mut one, layout, 0, rows);
-            let (heads, together) = (one.len(), if one.len() % 64 == 0 { 1 } else { 2 });
+            let heads = one.len();
+            let together = (1..).find(|n| n * heads % 64 == 0).expect("a multiple");
             for blocks in blocks.chunks(together) {
                 let codes_from = out.len() + together * heads;
                 blocks.iter().for_each(|b| head(&mut out, layout, *b, rows));
@@ -103,7 +117,7 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
     let (s, t) =
         (|r: &RowCodes, j: usize| r.s[b * subs + j], |r: &RowCodes, j: usize| r.t[b * subs + j]);
     match layout {
-        Layout::W8F => each(out, rows, |r| r.scale[b].to_le_bytes()),
+        Layout::W8F | Layout::W8E => each(out, rows, |r| r.scale[b].to_le_bytes()),
         _ => each(out, rows, |r| r.d[b].to_le_bytes()),
     }
     if !rows[0].m.is_empty() {
@@ -115,6 +129,8 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
             let low = |r: &RowCodes, i: usize| t(r, 2 * i) & 15 | t(r, 2 * i + 1) << 4;
             (0..4).for_each(|i| each(out, rows, |r| [low(r, i)]));
         }
+        Layout::W4Z | Layout::W4B => each(out, rows, |r| [r.z[b] as u8]),
+        Layout::W8Z => each(out, rows, |r| f16::from_f32(f32::from(r.z[b])).to_le_bytes()),
         Layout::W2K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j) | t(r, j) << 4])),
         Layout::W6K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j)])),
         _ => {}
@@ -156,6 +172,7 @@ fn zero(like: &RowCodes) -> RowCodes {
         m: vec![0; like.m.len()],
         s: vec![0; like.s.len()],
         t: vec![0; like.t.len()],
+        z: vec![0; like.z.len()],
         scale: vec![0.0; like.scale.len()],
         f32: vec![0.0; like.f32.len()],
         half: vec![0; like.half.len()],
@@ -213,7 +230,11 @@ fn sizes_are_the_formats() {
         (Layout::Bf16, 4096 * 2),
         (Layout::W8, blocks(32, 34)),
         (Layout::W8X, blocks(32, 34)),
+        (Layout::W8Z, blocks(32, 36)),
+        (Layout::W8E, blocks(32, 36)),
         (Layout::W4, blocks(32, 18)),
+        (Layout::W4Z, blocks(32, 19)),
+        (Layout::W4B, blocks(32, 19)),
         (Layout::W4M, blocks(32, 20)),
         (Layout::W5, blocks(32, 22)),
         (Layout::W5M, blocks(32, 24)),

@@ -104,6 +104,22 @@ fn norms() {
                     bits(&x)
                 });
                 assert!(in_place == y);
+                let order: Vec<u32> = (0..cols as u32).rev().collect();
+                let mut turned = copy(&x, 0..11);
+                (0..11).for_each(|i| turned.row_mut(i).reverse());
+                for q8 in [true, false] {
+                    let found = check(11, |ctx, rows| {
+                        let mut out = Act::new(11, cols);
+                        norm_in_order(ctx, Some(&n), &order, &copy(&x, rows), &mut out, q8);
+                        if q8 { act_bits(&out) } else { bits(out.f32_mut()) }
+                    });
+                    let want = check(11, |ctx, rows| {
+                        let mut out = Act::new(11, cols);
+                        norm(ctx, Some(&n), &copy(&turned, rows), &mut out, q8);
+                        if q8 { act_bits(&out) } else { bits(out.f32_mut()) }
+                    });
+                    assert!(found == want);
+                }
                 near(
                     &y,
                     |i, j| {

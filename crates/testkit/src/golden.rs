@@ -17,7 +17,14 @@ pub struct Golden {
     /// `input_ids_i`, `logits_i`, `greedy_i`, `greedy_margin_i`, ...
     pub recorded: BTreeMap<String, Entry>,
     config_text: String,
+    /// Files that lie beside the weights, by name.
+    side: BTreeMap<&'static str, Vec<u8>>,
 }
+
+/// What is copied to a checkpoint where a case has it.
+const SIDE_FILES: [&str; 2] = ["quantize_config.json", INDEX];
+/// Which says of each tensor what file it is in.
+const INDEX: &str = "model.safetensors.index.json";
 
 #[derive(Deserialize)]
 struct Recipe {
@@ -66,6 +73,10 @@ impl Golden {
             weights,
             recorded,
             config_text,
+            side: SIDE_FILES
+                .iter()
+                .filter_map(|name| Some((*name, std::fs::read(dir.join(name)).ok()?)))
+                .collect(),
         }
     }
     /// Writes the checkpoint as a Hugging Face folder.
@@ -75,8 +86,20 @@ impl Golden {
     pub fn write_checkpoint(&self, dir: &Path) -> PathBuf {
         std::fs::create_dir_all(dir).expect("a folder");
         std::fs::write(dir.join("config.json"), &self.config_text).expect("config.json");
-        std::fs::write(dir.join("model.safetensors"), safetensors::write(&self.weights))
-            .expect("model.safetensors");
+        for (name, bytes) in &self.side {
+            std::fs::write(dir.join(name), bytes).expect("a side file");
+        }
+        let mut files: BTreeMap<String, BTreeMap<String, Entry>> = BTreeMap::new();
+        let index = self.side.get(INDEX).map(|bytes| serde_json::from_slice::<Value>(bytes));
+        let index = index.transpose().expect("an index");
+        for (name, entry) in &self.weights {
+            let place = index.as_ref().and_then(|index| index["weight_map"][name].as_str());
+            let file = files.entry(place.unwrap_or("model.safetensors").to_owned()).or_default();
+            file.insert(name.clone(), entry.clone());
+        }
+        for (name, tensors) in files {
+            std::fs::write(dir.join(name), safetensors::write(&tensors)).expect("safetensors");
+        }
         dir.to_owned()
     }
     /// Prompt `i`, its logits `[T, vocab]`, the greedy continuation and its margins.

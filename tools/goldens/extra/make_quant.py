@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Quantised tiny checkpoints (GPTQ, AWQ, FP8 block, MXFP4, compressed-tensors) and a sharded one, with golden logits.
+"""Quantised tiny checkpoints (GPTQ, AWQ, FP8, MXFP4, compressed-tensors, NF4) and a sharded one, with golden logits.
 
   make_quant.py [--variant open|held] [--out DIR] [--only NAME,NAME]
 
@@ -9,6 +9,7 @@ Each case is read back through unpackers written independently of the packers, a
 """
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -24,9 +25,14 @@ from safetensors.torch import load_file  # noqa: E402
 import core  # noqa: E402
 import materialise  # noqa: E402
 from families.common import llama_like  # noqa: E402
+from families.mla import deepseek_v3  # noqa: E402
 from families.moe import gpt_oss  # noqa: E402
+from families.qwen import qwen3_moe  # noqa: E402
 
-LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+LINEARS = (
+    *("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+    *("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"),
+)
 
 
 def llama(v, hidden=64, heads=4, kv=2, ffn=96, layers=2, dtype="f16", **kw):
@@ -48,11 +54,20 @@ def wide(v, **kw):
     return llama(v, **(dict(hidden=128, ffn=128, kv=1, layers=1) | kw))
 
 
+def experts(v):
+    """Their widths, and those of heads together, are whole words and groups."""
+    spec = qwen3_moe(v)
+    spec.config.update(head_dim=32, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, num_hidden_layers=1)
+    spec.dtype = "f16"
+    return spec
+
+
 # ---------------------------------------------------------------- one case
 
 
 def make(root, v, name, spec, quantise, config, notes, unpack, quantize_config=None, shards=None):
-    """quantise(name, weight, gen) -> (tensors, dequantised weight), or None for a weight kept as it is."""
+    """quantise(name, weight, gen) -> (tensors, dequantised weight), or None for a weight kept as it is.
+    Names are the hub's, so that experts are matrices of their own."""
     case = f"{root}/{name}"
     for attempt in range(core.ATTEMPTS):
         seed = core.family_seed(name, v.name, attempt)
@@ -65,14 +80,17 @@ def make(root, v, name, spec, quantise, config, notes, unpack, quantize_config=N
             weights = core.initialise(model, core.saved_state(model, tmp), spec, seed)
             core.calibrate(spec, weights, ids[0], tmp)
             model = core.load_weights(spec, weights, f"{tmp}/float")
-            for n, p in model.state_dict().items():
-                done = quantise(n, p.clone(), gen)
+            plain = {n: t.float() for n, t in load_file(f"{tmp}/float/model.safetensors").items()}
+            # In the order of the model's own names, then of what it holds in other shapes.
+            names = [n for n in model.state_dict() if n in plain]
+            for n in names + sorted(set(plain) - set(names)):
+                done = quantise(n, plain[n], gen)
                 if done:
                     weights.recipes.pop(n, None)
                     weights.literals.pop(n, None)
                     weights.literals.update(done[0])
-                    p.copy_(done[1])
-            golden, margins = record(model, ids)
+                    plain[n] = done[1].float()
+            golden, margins = record(load_plain(spec, plain, f"{tmp}/dequantised"), ids)
             if min(margins) < 1e-3:
                 continue
             core.write_case(case, spec.config | config, weights, golden)
@@ -124,10 +142,16 @@ def read_back(spec, case, unpack, tmp):
         if f.endswith(".safetensors"):
             state.update(load_file(f"{tmp}/case/{f}"))
     state = {n: t.float() for n, t in unpack(state).items()}
-    os.makedirs(f"{tmp}/plain")
-    materialise.write_safetensors(f"{tmp}/plain/model.safetensors", {n: core.raw(t) for n, t in state.items()}, {"format": "pt"})
-    core.write_json(f"{tmp}/plain/config.json", spec.config)
-    return core.compare_logits(core.load(spec, f"{tmp}/plain"), case)
+    return core.compare_logits(load_plain(spec, state, f"{tmp}/plain"), case)
+
+
+def load_plain(spec, state, directory):
+    os.makedirs(directory)
+    materialise.write_safetensors(
+        f"{directory}/model.safetensors", {n: core.raw(t.contiguous()) for n, t in state.items()}, {"format": "pt"}
+    )
+    core.write_json(f"{directory}/config.json", spec.config)
+    return core.load(spec, directory)
 
 
 def is_linear(name):
@@ -149,7 +173,7 @@ def shard_index(tensors, limit):
 # ---------------------------------------------------------------- GPTQ and AWQ
 
 
-def round_to_nearest(w, bits, group, sym, gen, desc_act):
+def round_to_nearest(w, bits, group, sym, gen, desc_act, shared=None):
     """w [out, in] -> (q [in, out], zeros [G, out], scales [G, out] f16, g_idx [in])"""
     out_f, in_f = w.shape
     g = in_f if group == -1 else group
@@ -157,6 +181,8 @@ def round_to_nearest(w, bits, group, sym, gen, desc_act):
     g_idx = torch.arange(in_f, dtype=torch.int32) // g
     if desc_act:  # columns are assigned to groups in order of "activation size": any permutation is legal
         perm = torch.randperm(in_f, generator=gen)
+        if shared:  # real quantisers order the matrices of one input by its activations, so alike
+            perm = torch.randperm(in_f, generator=torch.Generator().manual_seed(shared))
         g_idx[perm] = g_idx.clone()
     q = torch.zeros(in_f, out_f, dtype=torch.int64)
     zeros, scales = torch.zeros(in_f // g, out_f, dtype=torch.int64), torch.zeros(in_f // g, out_f, dtype=torch.float16)
@@ -179,17 +205,20 @@ def pack_rows(q, bits):  # [in, out] -> [in*bits/32, out]
     return pack_cols(q.t(), bits).t().contiguous()
 
 
-def pack_cols(z, bits):  # [G, out] -> [G, out*bits/32]
-    n = 32 // bits
-    z = z.numpy().astype(np.uint32)
-    out = np.zeros((z.shape[0], z.shape[1] // n), np.uint32)
-    for j in range(n):
-        out |= z[:, j::n] << np.uint32(bits * j)
+def pack_cols(z, bits):  # [G, out] -> [G, out*bits/32], a stream of bits, lowest first
+    z = z.numpy().astype(np.int64) & (2**bits - 1)
+    stream = (z[..., None] >> np.arange(bits) & 1).reshape(z.shape[0], -1, 32)
+    out = (stream << np.arange(32)).sum(-1).astype(np.uint32)
     return torch.from_numpy(out.view(np.int32).copy())
 
 
 def fields(t, bits):  # int32 [..., n] -> [..., n * 32/bits], lowest bits first
     x = t.to(torch.int64) & 0xFFFFFFFF
+    if bits == 3:  # 32 in three words: the 11th and the 22nd cross from one to the next
+        a, b, c = x[..., 0::3], x[..., 1::3], x[..., 2::3]
+        first = [a >> 3 * i & 7 for i in range(10)] + [(a >> 30 | b << 2) & 7]
+        second = [b >> 1 + 3 * i & 7 for i in range(10)] + [(b >> 31 | c << 1) & 7]
+        return torch.stack(first + second + [c >> 2 + 3 * i & 7 for i in range(10)], -1).flatten(-2)
     return torch.stack([x >> s & (2**bits - 1) for s in range(0, 32, bits)], -1).flatten(-2)
 
 
@@ -198,11 +227,18 @@ def dequantise(q, zeros, scales, g_idx):
     return ((q - zeros[g]).float() * scales[g].float()).t().contiguous()  # [out, in]
 
 
-def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes=""):
+def input_of(name):
+    """A number for what a matrix multiplies: its layer, expert and place."""
+    *outer, module, _ = name.split(".")
+    place = {"q_proj": 1, "k_proj": 1, "v_proj": 1, "gate_proj": 2, "up_proj": 2, "down_proj": 3}.get(module, 4)
+    return int("".join(n for n in outer if n.isdigit()) + f"{place}")
+
+
+def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes="", alike=False):
     def quantise(n, w, gen):
         if not is_linear(n):
             return None
-        q, z, s, gi = round_to_nearest(w, bits, group, sym, gen, desc_act)
+        q, z, s, gi = round_to_nearest(w, bits, group, sym, gen, desc_act, input_of(n) if alike else None)
         pre = n[: -len(".weight")]
         stored = z - 1 if fmt == "gptq" else z
         return {
@@ -299,8 +335,8 @@ def awq(root, v, name, group, spec):
 # ---------------------------------------------------------------- FP8, MXFP4, compressed-tensors
 
 
-def fp8(root, v, name, block=128):
-    spec = wide(v, ffn=192, dtype="bf16")  # 192: the last block is partial
+def fp8(root, v, name, block=128, spec=None):
+    spec = spec or wide(v, ffn=192, dtype="bf16")  # 192: the last block is partial
 
     def quantise(n, w, gen):
         if not is_linear(n):
@@ -382,12 +418,16 @@ def mxfp4(root, v, name):
 
 
 def compressed(root, v, name, fmt, symmetric=True, group=32):
-    packed = fmt == "pack-quantized"
+    packed, integer = fmt == "pack-quantized", fmt == "int-quantized"
 
     def quantise(n, w, gen):
         if not is_linear(n):
             return None
         pre = n[: -len(".weight")]
+        if integer:  # per output channel
+            s = (w.abs().amax(1, keepdim=True) / 127.5).to(torch.bfloat16)
+            q8 = torch.clamp(torch.round(w / s.float()), -128, 127).to(torch.int8)
+            return {n: q8, f"{pre}.weight_scale": s}, q8.float() * s.float()
         if not packed:  # float-quantized, per output channel
             s = (w.abs().amax(1, keepdim=True) / 448.0).to(torch.bfloat16)
             q8 = (w / s.float()).to(torch.float8_e4m3fn)
@@ -426,9 +466,11 @@ def compressed(root, v, name, fmt, symmetric=True, group=32):
             num_bits=4, type="int", symmetric=symmetric, strategy="group", group_size=group, dynamic=False, observer="minmax", actorder=None
         )
         if packed
-        else dict(num_bits=8, type="float", symmetric=True, strategy="channel", dynamic=False, observer="minmax")
+        else dict(
+            num_bits=8, type="int" if integer else "float", symmetric=True, strategy="channel", dynamic=False, observer="minmax"
+        )
     )
-    inputs = None if packed else dict(num_bits=8, type="float", symmetric=True, strategy="token", dynamic=True)
+    inputs = None if packed else weights | dict(strategy="token", dynamic=True)
     qc = dict(
         quant_method="compressed-tensors",
         format=fmt,
@@ -448,6 +490,82 @@ def compressed(root, v, name, fmt, symmetric=True, group=32):
         f"compressed-tensors {fmt} symmetric={symmetric}; golden keeps activations in f32",
         unpack,
     )
+
+
+# Quantiles of the normal distribution. Dettmers et al. 2023, arXiv:2305.14314; the numbers are bitsandbytes'.
+NF4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334]
+NF4 += [-0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224]
+NF4 += [0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
+NF4 = torch.tensor(NF4)
+
+
+def nearest(x, table):
+    return (x.unsqueeze(-1) - table).abs().argmin(-1)
+
+
+def nf4(root, v, name, nested, block=64, outer=256):
+    # Any monotonous table will do for the scales of scales: readers take it from the file.
+    table = (torch.linspace(-1, 1, 256) ** 3).float()
+
+    def quantise(n, w, gen):
+        if not is_linear(n):
+            return None
+        x = w.float().flatten().reshape(-1, block)
+        absmax = x.abs().amax(1)
+        state = dict(quant_type="nf4", blocksize=block, dtype="float16", shape=list(w.shape))
+        tensors = {}
+        if nested:
+            offset = absmax.mean()
+            pad = torch.nn.functional.pad(absmax - offset, (0, -len(absmax) % outer)).reshape(-1, outer)
+            top = pad.abs().amax(1)
+            codes = nearest(pad / top[:, None].clamp(min=1e-8), table).flatten()[: len(absmax)]
+            absmax = table[codes] * top.repeat_interleave(outer)[: len(codes)] + offset
+            tensors = {f"{n}.nested_absmax": top, f"{n}.nested_quant_map": table}
+            state |= dict(nested_blocksize=outer, nested_dtype="float32", nested_offset=float(offset))
+            stored = codes.to(torch.uint8)
+        else:
+            stored = absmax
+        q = nearest(x / absmax[:, None].clamp(min=1e-8), NF4).flatten()
+        text = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+        tensors |= {
+            n: (q[0::2] << 4 | q[1::2]).to(torch.uint8)[:, None],
+            f"{n}.absmax": stored,
+            f"{n}.quant_map": NF4,
+            f"{n}.quant_state.bitsandbytes__nf4": text,
+        }
+        return tensors, (NF4[q].reshape(-1, block) * absmax[:, None]).reshape(w.shape)
+
+    def unpack(state):
+        out = {n: t for n, t in state.items() if ".weight." not in n}
+        for n in state:
+            if n.endswith(".weight.absmax"):
+                pre = n[: -len(".absmax")]
+                how = json.loads(bytes(state[f"{pre}.quant_state.bitsandbytes__nf4"].tolist()))
+                codes = state[pre].flatten().long()
+                codes = torch.stack([codes >> 4, codes & 15], -1).flatten()
+                scales = state[n]
+                if scales.dtype == torch.uint8:
+                    of = state[f"{pre}.nested_absmax"].repeat_interleave(how["nested_blocksize"])[: len(scales)]
+                    scales = state[f"{pre}.nested_quant_map"][scales.long()] * of + how["nested_offset"]
+                values = state[f"{pre}.quant_map"][codes] * scales.repeat_interleave(how["blocksize"])
+                out[pre] = values.reshape(how["shape"])
+        return out
+
+    qc = dict(
+        quant_method="bitsandbytes",
+        _load_in_4bit=True,
+        _load_in_8bit=False,
+        load_in_4bit=True,
+        load_in_8bit=False,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=nested,
+        bnb_4bit_compute_dtype="float16",
+        bnb_4bit_quant_storage="uint8",
+        llm_int8_skip_modules=None,
+        llm_int8_threshold=6.0,
+    )
+    notes = f"bitsandbytes NF4, blocks of {block}, scales of scales {nested}; golden multiplies in f32"
+    make(root, v, name, llama(v), quantise, dict(quantization_config=qc), notes, unpack)
 
 
 def sharded(root, v, name):
@@ -477,6 +595,19 @@ CASES = {
     "gptq_v2_4bit_g32_sym": lambda r, v, n: gptq(r, v, n, 4, 32, True, False, "gptq_v2", llama(v)),
     "gptq_v2_4bit_g128_asym_desc": lambda r, v, n: gptq(r, v, n, 4, 128, False, True, "gptq_v2", wide(v, ffn=256)),
     "gptq_v2_8bit_g128_sym": lambda r, v, n: gptq(r, v, n, 8, 128, True, False, "gptq_v2", wide(v)),
+    "gptq_v1_2bit_g32_asym": lambda r, v, n: gptq(r, v, n, 2, 32, False, False, "gptq", llama(v)),
+    "gptq_v1_3bit_g32_sym": lambda r, v, n: gptq(r, v, n, 3, 32, True, False, "gptq", llama(v)),
+    "gptq_v2_3bit_g32_asym_desc": lambda r, v, n: gptq(r, v, n, 3, 32, False, True, "gptq_v2", llama(v)),
+    "gptq_v1_4bit_g32_sym_desc_alike": lambda r, v, n: gptq(
+        r, v, n, 4, 32, True, True, "gptq", llama(v), ", matrices of one input ordered alike", alike=True
+    ),
+    "gptq_v2_4bit_g16_asym": lambda r, v, n: gptq(r, v, n, 4, 16, False, False, "gptq_v2", llama(v)),
+    "gptq_v1_4bit_experts": lambda r, v, n: gptq(r, v, n, 4, 32, True, False, "gptq", experts(v), ", experts"),
+    "awq_gemm_experts": lambda r, v, n: awq(r, v, n, 32, experts(v)),
+    "fp8_block_latent": lambda r, v, n: fp8(r, v, n, 32, deepseek_v3(v)),
+    "ct_int8_channel": lambda r, v, n: compressed(r, v, n, "int-quantized"),
+    "nf4": lambda r, v, n: nf4(r, v, n, False),
+    "nf4_nested": lambda r, v, n: nf4(r, v, n, True),
     "awq_gemm_g32": lambda r, v, n: awq(r, v, n, 32, llama(v)),
     "awq_gemm_g128": lambda r, v, n: awq(r, v, n, 128, wide(v)),
     "fp8_block128": fp8,

@@ -251,7 +251,10 @@ fn read(step: &Step, norm: Option<&NormWeights>, pass: &mut Pass<'_>, s: &mut Sc
             (&s.wide, &mut s.wide_input)
         }
     };
-    ops::norm(pass.ctx, norm.as_ref(), from, to, step.q8);
+    match &step.weights.order {
+        None => ops::norm(pass.ctx, norm.as_ref(), from, to, step.q8),
+        Some(order) => ops::norm_in_order(pass.ctx, norm.as_ref(), order, from, to, step.q8),
+    }
     pass.clock.lap(Kind::Norm);
 }
 

@@ -15,6 +15,7 @@ mod laurel;
 mod mla;
 mod mlp;
 mod moe;
+pub(crate) mod order;
 pub(crate) mod pack;
 mod per_layer;
 mod plan;

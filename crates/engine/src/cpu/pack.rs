@@ -1,4 +1,5 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
+use super::order::{Order, Orders, turn};
 use crate::backend::{Limits, LoadError, Quant};
 use crate::size;
 use crate::spec::ModelSpec;
@@ -15,6 +16,7 @@ pub(crate) struct Packer<'a> {
     team: &'a Team,
     weights: &'a dyn Weights,
     quant: Quant,
+    orders: Orders,
     room: Room,
 }
 
@@ -27,22 +29,39 @@ impl<'a> Packer<'a> {
         team: &'a Team,
     ) -> Packer<'a> {
         let room = Room::new(size::weights(spec, weights, limits));
-        Packer { team, weights, quant: limits.quant, room }
+        let orders = Orders::of(spec, weights, limits.quant);
+        Packer { team, weights, quant: limits.quant, orders, room }
     }
-    /// The matrix called `name`.
+    /// The matrix called `name`, its columns and rows in the orders that they are read in.
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
-        self.pack(name, self.get(name)?)
+        let (rows, columns) = (self.orders.rows(name), self.orders.columns(name));
+        let lies = columns.is_some_and(|columns| lies(self.weights, name, columns));
+        let tensor = if lies { self.weights.in_order(name) } else { self.weights.get(name) };
+        let tensor = tensor.ok_or_else(|| LoadError::Missing { name: name.to_owned() })?;
+        self.pack(name, tensor, [rows, columns.filter(|_| !lies)])
+    }
+    /// The order in which the norm called `name` makes its output, if that is not its input's.
+    pub fn order(&self, name: &str) -> Option<Order> {
+        self.orders.rows(&format!("{name}.weight")).cloned()
     }
     /// The matrices that lie one after another in the tensor called `name`, `[count, rows, cols]`.
     pub fn stack(&self, name: &str) -> Result<Vec<Packed>, LoadError> {
         let missing = || LoadError::Missing { name: name.to_owned() };
         let (_, shape) = self.weights.describe(name).ok_or_else(missing)?;
-        let part = |i| self.pack(name, self.weights.part(name, i).ok_or_else(missing)?);
+        let part = |i| self.pack(name, self.weights.part(name, i).ok_or_else(missing)?, [None; 2]);
         (0..shape.first().copied().unwrap_or(0)).map(part).collect()
     }
-    fn pack(&self, name: &str, tensor: Tensor<'_>) -> Result<Packed, LoadError> {
+    fn pack(
+        &self,
+        name: &str,
+        tensor: Tensor<'_>,
+        orders: [Option<&Order>; 2],
+    ) -> Result<Packed, LoadError> {
         let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);
-        let layout = layout(name, dtype, cols, self.quant);
+        let layout = match orders {
+            [_, Some(_)] => Layout::F32,
+            _ => layout(name, dtype, cols, self.quant),
+        };
         // Refused here rather than in a row, which can't.
         let none = dequantise(dtype, &[], &mut []);
         none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
@@ -50,6 +69,7 @@ impl<'a> Packer<'a> {
             form: form(name, &tensor, layout, self.quant)?,
             tensor,
             weights: self.weights,
+            orders,
         };
         Ok(Packed::pack(self.team, &self.room, layout, rows, cols, &matrix))
     }
@@ -59,11 +79,35 @@ impl<'a> Packer<'a> {
         let mut out = vec![0.0; tensor.shape.iter().product()];
         dequantise(tensor.dtype, &tensor.bytes, &mut out)
             .map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
+        if let Some(order) = self.orders.rows(name) {
+            turn(&mut out, order);
+        }
         Ok(out)
     }
     fn get(&self, name: &str) -> Result<Tensor<'_>, LoadError> {
         self.weights.get(name).ok_or_else(|| LoadError::Missing { name: name.to_owned() })
     }
+}
+
+/// The layout that the matrix called `name` is packed in; none if it is not there.
+pub(crate) fn layout_in(
+    orders: &Orders,
+    weights: &dyn Weights,
+    name: &str,
+    cols: usize,
+    quant: Quant,
+) -> Option<Layout> {
+    let (dtype, _) = weights.describe(name)?;
+    match orders.columns(name) {
+        None => Some(layout(name, dtype, cols, quant)),
+        Some(columns) if !lies(weights, name, columns) => Some(Layout::F32),
+        Some(_) => weights.order(name).map(|(dtype, _)| layout(name, dtype, cols, quant)),
+    }
+}
+
+/// Whether columns are stored in this order.
+fn lies(weights: &dyn Weights, name: &str, columns: &Order) -> bool {
+    weights.order(name).is_some_and(|(_, order)| order == *columns)
 }
 
 /// The layout that holds rows of `cols` elements of a type: its own or what `quant` asks for, and f32
@@ -143,6 +187,8 @@ struct Matrix<'a> {
     tensor: Tensor<'a>,
     form: Form,
     weights: &'a dyn Weights,
+    /// Of rows and columns, where they are not in the tensor's.
+    orders: [Option<&'a Order>; 2],
 }
 
 impl Matrix<'_> {
@@ -154,7 +200,13 @@ impl Matrix<'_> {
 
 impl Source for Matrix<'_> {
     fn row(&self, i: usize, out: &mut RowCodes) {
+        let [rows, columns] = self.orders;
+        let i = rows.map_or(i, |rows| rows[i] as usize);
         let (dtype, cols, bytes) = (self.tensor.dtype, self.tensor.cols(), self.bytes(i..i + 1));
+        if let Some(columns) = columns {
+            widen(dtype, bytes, cols, out);
+            return turn(&mut out.f32, columns);
+        }
         match self.form {
             Form::AsTheyAre => decode(dtype, bytes, cols, out),
             Form::Widened => widen(dtype, bytes, cols, out),
@@ -168,7 +220,10 @@ impl Source for Matrix<'_> {
         }
     }
     fn packed(&self, rows: Range<usize>) {
-        self.weights.release(self.bytes(rows));
+        // In another order, others of them are read yet.
+        if self.orders[0].is_none() {
+            self.weights.release(self.bytes(rows));
+        }
     }
 }
 
@@ -179,7 +234,11 @@ fn layout_of(packs: Packs) -> Layout {
         Packs::Bf16 => Layout::Bf16,
         Packs::W8 => Layout::W8,
         Packs::W8F => Layout::W8F,
+        Packs::W8Z => Layout::W8Z,
+        Packs::W8E => Layout::W8E,
         Packs::W4 => Layout::W4,
+        Packs::W4Z => Layout::W4Z,
+        Packs::W4B => Layout::W4B,
         Packs::W4M => Layout::W4M,
         Packs::W5 => Layout::W5,
         Packs::W5M => Layout::W5M,
@@ -198,13 +257,14 @@ fn decode(dtype: DType, bytes: &[u8], cols: usize, out: &mut RowCodes) {
         m: take(&mut out.m),
         s: take(&mut out.s),
         t: take(&mut out.t),
+        z: take(&mut out.z),
         scale: take(&mut out.scale),
         f32: take(&mut out.f32),
         half: take(&mut out.half),
     };
     codes(dtype, bytes, cols, &mut row).expect("a type with codes");
-    let Codes { q, d, m, s, t, scale, f32, half } = row;
-    *out = RowCodes { q, d, m, s, t, scale, f32, half };
+    let Codes { q, d, m, s, t, z, scale, f32, half } = row;
+    *out = RowCodes { q, d, m, s, t, z, scale, f32, half };
 }
 
 fn widen(dtype: DType, bytes: &[u8], cols: usize, out: &mut RowCodes) {

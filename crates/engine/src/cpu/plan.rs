@@ -8,6 +8,7 @@ use super::laurel::LaurelStep;
 use super::mla::MlaStep;
 use super::mlp::MlpStep;
 use super::moe::MoeStep;
+use super::order::Order;
 use super::pack::Packer;
 use super::per_layer::{GateStep, PerLayerStep};
 use super::recurrent::RecurrentStep;
@@ -61,6 +62,8 @@ pub(crate) struct Step {
 pub(crate) struct BranchWeights {
     /// Of what the branch reads.
     pub pre: Option<NormWeights>,
+    /// Of what that makes, if it is not the stream's.
+    pub order: Option<Order>,
     /// On one input, or each on one that it norms itself.
     pub parts: Vec<PartStep>,
     /// Of the parts' sum.
@@ -206,12 +209,14 @@ impl BranchWeights {
         Ok(BranchWeights {
             parts: parts.collect::<Result<_, LoadError>>()?,
             pre: norm(&branch.pre, pre)?,
+            order: packer.order(&layer(owner, pre)),
             post: norm(&branch.post, post)?,
         })
     }
     fn bytes(&self) -> usize {
         let norms = [&self.pre, &self.post].into_iter().flatten().map(NormWeights::bytes);
-        norms.chain(self.parts.iter().map(PartStep::bytes)).sum()
+        let order = self.order.as_ref().map_or(0, |order| size_of_val(&order[..]));
+        order + norms.chain(self.parts.iter().map(PartStep::bytes)).sum::<usize>()
     }
 }
 

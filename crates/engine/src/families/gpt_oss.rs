@@ -40,7 +40,7 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     Ok(c.sparse_decoder(attentions, &moe.expert, &moe, &vec![true; c.layers]))
 }
 
-/// Experts are stored as columns, a gate's and an up's in turn.
+/// Experts are stored as columns, a gate's and an up's in turn; as rows where they are quantised.
 const NAMES: &[Rename] = &[
     To("model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks.weight"),
     To("model.layers.{}.mlp.router", "blk.{}.ffn_gate_inp"),
@@ -49,6 +49,12 @@ const NAMES: &[Rename] = &[
         Cut::AlternateColumns,
         &["blk.{}.ffn_gate_exps.weight", "blk.{}.ffn_up_exps.weight"],
     ),
+    Cut(
+        "model.layers.{}.mlp.experts.gate_up_proj_blocks",
+        Cut::Alternate,
+        &["blk.{}.ffn_gate_exps.weight", "blk.{}.ffn_up_exps.weight"],
+    ),
+    To("model.layers.{}.mlp.experts.down_proj_blocks", "blk.{}.ffn_down_exps.weight"),
     Cut(
         "model.layers.{}.mlp.experts.gate_up_proj_bias",
         Cut::Alternate,

@@ -15,8 +15,9 @@ use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
 use recipe::{Made, Recipe, same_but_for_ones};
 use rename::rename;
-use rinfer_formats::{DType, Tensor, Weights};
+use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A model and its tensors under canonical names.
 pub struct Checkpoint<'a> {
@@ -55,7 +56,11 @@ impl<'a> Checkpoint<'a> {
                     .or(Some(as_is())),
                 Source::HuggingFace => rename(family.names, name, &spec, &shapes),
             };
-            for Made { name: canonical, recipe } in found.ok_or_else(|| unused(name))? {
+            let found = found.ok_or_else(|| unused(name))?;
+            if found.iter().any(|m| !shapes.contains_key(&m.name)) && adds_nothing(raw, name) {
+                continue;
+            }
+            for Made { name: canonical, recipe } in found {
                 match (recipes.get_mut(&canonical), recipe) {
                     (None, recipe) => {
                         names.push(canonical.clone());
@@ -116,6 +121,12 @@ impl Weights for Checkpoint<'_> {
         let needed = self.needed(name, &shape).map(<[usize]>::to_vec);
         Some((dtype, needed.unwrap_or(shape)))
     }
+    fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
+        self.recipes.get(name)?.order(self.raw)
+    }
+    fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
+        self.recipes.get(name)?.in_order(self.raw)
+    }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }
@@ -171,6 +182,16 @@ pub fn part_norms(branch: &Branch, i: usize) -> (&'static str, &'static str) {
         _ if branch.post.is_none() => ("attn_norm", "post_attention_norm"),
         _ => ("attn_norm", "post_attention_norm_1"),
     }
+}
+
+/// Whether a tensor is a bias of zeros: quantisers give one to every matrix.
+fn adds_nothing(raw: &dyn Weights, name: &str) -> bool {
+    let bias = || name.ends_with(".bias").then(|| raw.get(name))?;
+    bias().is_some_and(|tensor| {
+        let mut values = vec![1.0; tensor.shape.iter().product()];
+        quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).is_ok()
+            && values.iter().all(|x| *x == 0.0)
+    })
 }
 
 fn unused(name: &str) -> LoadError {

@@ -2,6 +2,7 @@
 use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A canonical tensor and how it is made.
 pub(super) struct Made {
@@ -90,13 +91,29 @@ impl Recipe {
             Recipe::Flat(_) | Recipe::Joined(..) => None,
         }
     }
+    /// The type and order of [`Recipe::in_order`].
+    pub fn order(&self, raw: &dyn Weights) -> Option<(DType, Arc<[u32]>)> {
+        match self {
+            Recipe::Whole(from) => raw.order(from),
+            Recipe::Part(from, part) if part.keeps_columns() => raw.order(from),
+            _ => None,
+        }
+    }
+    /// The tensor with its columns in the order of the source's, if those have one and stay whole.
+    pub fn in_order<'a>(&self, raw: &'a dyn Weights) -> Option<Tensor<'a>> {
+        match self {
+            Recipe::Whole(from) => raw.in_order(from),
+            Recipe::Part(from, part) if part.keeps_columns() => part.of(raw.in_order(from)?),
+            _ => None,
+        }
+    }
     /// Its type and shape.
     pub fn describe(&self, raw: &dyn Weights) -> Option<(DType, Vec<usize>)> {
         match self {
             Recipe::Whole(from) => raw.describe(from),
             Recipe::Part(from, part) => {
                 let (dtype, shape) = raw.describe(from)?;
-                Some((dtype, part.shape(&shape)?))
+                Some((part.dtype(dtype), part.shape(&shape)?))
             }
             Recipe::Flat(from) => {
                 let (dtype, shape) = raw.describe(from)?;
@@ -104,7 +121,7 @@ impl Recipe {
             }
             Recipe::Joined(sources, part) => {
                 let (dtype, shape) = below(raw, sources)?;
-                Some((dtype, part.shape(&shape)?))
+                Some((part.dtype(dtype), part.shape(&shape)?))
             }
             Recipe::Mapped(from, _) => Some((DType::F32, raw.describe(from)?.1)),
             Recipe::Stack(experts) => alike(raw, experts),
@@ -113,6 +130,18 @@ impl Recipe {
 }
 
 impl Part {
+    /// Whether it is some rows of a matrix.
+    fn keeps_columns(&self) -> bool {
+        !self.turned && !self.elements && self.form == Form::Matrix
+    }
+    /// Of a tensor of type `from`: blocks of several elements are widened to be turned.
+    fn dtype(&self, from: DType) -> DType {
+        let turns = self.turned || self.form == Form::TurnedStack;
+        if turns && from.format().elems > 1 { DType::F32 } else { from }
+    }
+    fn widened<'a>(&self, tensor: Tensor<'a>) -> Tensor<'a> {
+        if self.dtype(tensor.dtype) == tensor.dtype { tensor } else { mapped(tensor, |x| x) }
+    }
     /// Of a tensor of shape `from`, which must have the rows.
     fn shape(&self, from: &[usize]) -> Option<Vec<usize>> {
         let mut shape = without_units(from);
@@ -142,11 +171,12 @@ impl Part {
         let rows = Rows { start: start + i * step, len, step, times: 1 };
         let one = (i < times).then_some(Part { rows, form: Form::Matrix, ..*self })?;
         let made = one.of(tensor)?;
-        if self.form == Form::TurnedStack { turned(&made) } else { Some(made) }
+        if self.form == Form::TurnedStack { turned(&self.widened(made)) } else { Some(made) }
     }
 
     fn of<'a>(&self, tensor: Tensor<'a>) -> Option<Tensor<'a>> {
         let mut shape = self.shape(&tensor.shape)?;
+        let tensor = self.widened(tensor);
         let tensor = Tensor { shape: without_units(&tensor.shape).into(), ..tensor };
         let tensor = if self.turned { turned(&tensor)? } else { tensor };
         let axis = tensor.shape.len() - if self.elements { 1 } else { 2 };
@@ -276,4 +306,47 @@ fn without_units(shape: &[usize]) -> Vec<usize> {
 pub(super) fn same_but_for_ones(a: &[usize], b: &[usize]) -> bool {
     let long = |shape: &[usize]| shape.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
     a == b || long(a) == long(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct One(Tensor<'static>);
+    impl Weights for One {
+        fn get(&self, _: &str) -> Option<Tensor<'_>> {
+            Some(self.0.clone())
+        }
+        fn names(&self) -> Vec<&str> {
+            Vec::new()
+        }
+    }
+
+    /// Columns of blocks, and matrices that are turned, are as those of the floats that they hold.
+    #[test]
+    fn blocks_are_widened_to_be_turned() {
+        let values: Vec<f32> = (0..4 * 64).map(|i| (i % 101) as f32 - 50.0).collect();
+        let mut blocks = Vec::new();
+        quant::quantise(DType::Q8_0, &values, &mut blocks).unwrap();
+        let mut floats = vec![0.0; values.len()];
+        quant::dequantise(DType::Q8_0, &blocks, &mut floats).unwrap();
+        let shape = || vec![4, 64].into();
+        let floats: Vec<u8> = floats.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let blocks = One(Tensor { dtype: DType::Q8_0, shape: shape(), bytes: blocks.into() });
+        let floats = One(Tensor { dtype: DType::F32, shape: shape(), bytes: floats.into() });
+        for (turned, form, rows) in [
+            (true, Form::Matrix, Rows { start: 3, len: 2, step: 1, times: 1 }),
+            (false, Form::TurnedStack, Rows { start: 1, len: 1, step: 2, times: 2 }),
+        ] {
+            let recipe = Recipe::Part(String::new(), Part { turned, elements: false, rows, form });
+            let of = |raw| recipe.make(raw).map(|t| (t.dtype, t.shape.to_vec(), t.bytes.to_vec()));
+            assert_eq!(of(&blocks), of(&floats));
+            assert!(of(&blocks).is_some());
+            assert_eq!(recipe.describe(&blocks), recipe.describe(&floats));
+            let part = |raw| recipe.part(raw, 1).map(|t| (t.dtype, t.bytes.to_vec()));
+            if form == Form::TurnedStack {
+                assert_eq!(part(&blocks), part(&floats));
+            }
+        }
+    }
 }

@@ -1,4 +1,5 @@
 //! A row as the integers and scales that kernels compute with.
+use super::folder::from_e4m3;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
@@ -16,8 +17,17 @@ pub enum Packs {
     W8,
     /// `scale·(q - 128)`; blocks of 32.
     W8F,
+    /// `d·(q - z)`, 8 bits; blocks of 32.
+    W8Z,
+    /// `scale·e(q)`, codes being E4M3s; blocks of 32. A block with one that is no number has none for its
+    /// scale.
+    W8E,
     /// `d·(q - 8)`; blocks of 32.
     W4,
+    /// `d·(q - z)`, 4 bits; blocks of 32.
+    W4Z,
+    /// The same, `d` being a bfloat16.
+    W4B,
     /// `d·q + m`, 4 bits; blocks of 32.
     W4M,
     /// `d·(q - 16)`; blocks of 32.
@@ -39,7 +49,7 @@ pub enum Packs {
 pub struct Codes {
     /// One unsigned code an element, bias included.
     pub q: Vec<u8>,
-    /// f16 bits, one a block.
+    /// f16 bits (bfloat16 in W4B), one a block.
     pub d: Vec<u16>,
     /// f16 bits, one a block.
     pub m: Vec<u16>,
@@ -47,6 +57,8 @@ pub struct Codes {
     pub s: Vec<u8>,
     /// One a sub-block.
     pub t: Vec<u8>,
+    /// One a block.
+    pub z: Vec<u16>,
     /// One a block.
     pub scale: Vec<f32>,
     /// The elements themselves.
@@ -59,11 +71,12 @@ impl Codes {
     /// Gives every list its length for `cols` elements. What the lists hold is left as it is.
     pub(super) fn reset(&mut self, packs: Packs, cols: usize) {
         let (mut q, mut d, mut m, mut s, mut t) = (cols, 0, 0, 0, 0);
-        let (mut scale, mut f32, mut half) = (0, 0, 0);
+        let (mut z, mut scale, mut f32, mut half) = (0, 0, 0, 0);
         match packs {
             Packs::F32 => (q, f32) = (0, cols),
             Packs::F16 | Packs::Bf16 => (q, half) = (0, cols),
-            Packs::W8F => scale = cols / 32,
+            Packs::W8F | Packs::W8E => scale = cols / 32,
+            Packs::W8Z | Packs::W4Z | Packs::W4B => (d, z) = (cols / 32, cols / 32),
             Packs::W8 | Packs::W4 | Packs::W5 => d = cols / 32,
             Packs::W4M | Packs::W5M => (d, m) = (cols / 32, cols / 32),
             Packs::W2K => (d, m, s, t) = (cols / 256, cols / 256, cols / 16, cols / 16),
@@ -77,6 +90,7 @@ impl Codes {
         self.m.resize(m, 0);
         self.s.resize(s, 0);
         self.t.resize(t, 0);
+        self.z.resize(z, 0);
         self.scale.resize(scale, 0.0);
         self.f32.resize(f32, 0.0);
         self.half.resize(half, 0);
@@ -90,6 +104,11 @@ impl Codes {
             Packs::Bf16 => each(out, &self.half, |h| f32::from_bits(u32::from(h) << 16)),
             Packs::W8 => self.scaled(out, widened(&self.d), 128),
             Packs::W8F => self.scaled(out, self.scale.iter().copied(), 128),
+            Packs::W8E => self.floating(out),
+            Packs::W8Z | Packs::W4Z => self.zeroed(out, widened(&self.d)),
+            Packs::W4B => {
+                self.zeroed(out, self.d.iter().map(|d| f32::from_bits(u32::from(*d) << 16)))
+            }
             Packs::W4 => self.scaled(out, widened(&self.d), 8),
             Packs::W5 => self.scaled(out, widened(&self.d), 16),
             Packs::W4M | Packs::W5M => self.shifted(out),
@@ -102,6 +121,18 @@ impl Codes {
         let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
         for ((out, q), d) in blocks.zip(scales) {
             each(out, q, |q| d * (i32::from(q) - bias) as f32);
+        }
+    }
+    fn zeroed(&self, out: &mut [f32], scales: impl Iterator<Item = f32>) {
+        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+        for ((out, q), (d, z)) in blocks.zip(scales.zip(&self.z)) {
+            each(out, q, |q| d * (i32::from(q) - i32::from(*z)) as f32);
+        }
+    }
+    fn floating(&self, out: &mut [f32]) {
+        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+        for ((out, q), scale) in blocks.zip(&self.scale) {
+            each(out, q, |q| scale * from_e4m3(q));
         }
     }
     fn shifted(&self, out: &mut [f32]) {

@@ -6,6 +6,7 @@ mod bits;
 mod codes;
 mod encode;
 mod float;
+mod folder;
 mod fp4;
 mod grid;
 mod iq1;
@@ -18,6 +19,7 @@ mod ternary;
 
 pub use codes::{Codes, Packs};
 pub use encode::quantise;
+pub(crate) use folder::from_e4m3;
 
 use crate::tensor::DType;
 
@@ -90,6 +92,12 @@ pub static FORMATS: &[Format] = &[
     format(DType::Q2_0,    "Q2_0",    Some(42),   64,  18, Floats(ternary::q2)),
     format(DType::U8,      "U8",      None,        1,   1, Never),
     format(DType::Bool,    "BOOL",    None,        1,   1, Never),
+    format(DType::F8_E4M3, "F8_E4M3", None,        1,   1, Floats(folder::e4m3)),
+    format(DType::Q4_Z,    "Q4_Z",    None,       32,  19, coded(Packs::W4Z, folder::q4_z)),
+    format(DType::Q4_B,    "Q4_B",    None,       32,  19, coded(Packs::W4B, folder::q4_z)),
+    format(DType::Q8_Z,    "Q8_Z",    None,       32,  36, coded(Packs::W8Z, folder::q8_z)),
+    format(DType::Q8_F,    "Q8_F",    None,       32,  36, coded(Packs::W8F, folder::q8_f)),
+    format(DType::Q8_E,    "Q8_E",    None,       32,  36, coded(Packs::W8E, folder::q8_f)),
 ];
 
 const fn format(
@@ -229,7 +237,7 @@ mod tests {
                 F32 | F16 | Bf16 | F64 | I8 | I16 | I32 | I64 | U8 | Bool | Q4_0 | Q4_1 | Q5_0 | Q5_1
                 | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | Q8_K | IQ1_S | IQ1_M | IQ2_XXS | IQ2_XS
                 | IQ2_S | IQ3_XXS | IQ3_S | IQ4_NL | IQ4_XS | TQ1_0 | TQ2_0 | MXFP4 | NVFP4 | Q1_0
-                | Q2_0 => {}
+                | Q2_0 | F8_E4M3 | Q4_Z | Q4_B | Q8_Z | Q8_F | Q8_E => {}
             }
         }
         let mut seen = std::collections::HashSet::new();
@@ -242,7 +250,7 @@ mod tests {
                 f.ggml.is_none_or(|id| Format::of_ggml(id).is_some_and(|g| g.dtype == f.dtype))
             );
         }
-        assert_eq!(seen.len(), 36);
+        assert_eq!(seen.len(), 42);
     }
 
     #[test]

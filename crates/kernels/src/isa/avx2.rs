@@ -100,6 +100,10 @@ macro_rules! ymm {
             _mm256_cvtepi32_ps(a)
         }
         #[inline(always)]
+        unsafe fn from_bits(a: __m256i) -> __m256 {
+            _mm256_castsi256_ps(a)
+        }
+        #[inline(always)]
         unsafe fn exp2i(n: __m256i) -> __m256 {
             let biased = _mm256_add_epi32(n, _mm256_set1_epi32(127));
             _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))

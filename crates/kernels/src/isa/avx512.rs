@@ -102,6 +102,10 @@ unsafe impl Isa for Avx512 {
         _mm512_cvtepi32_ps(a)
     }
     #[inline(always)]
+    unsafe fn from_bits(a: __m512i) -> __m512 {
+        _mm512_castsi512_ps(a)
+    }
+    #[inline(always)]
     unsafe fn exp2i(n: __m512i) -> __m512 {
         let biased = _mm512_add_epi32(n, _mm512_set1_epi32(127));
         _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))

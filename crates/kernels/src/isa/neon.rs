@@ -97,6 +97,10 @@ unsafe impl Isa for Neon {
         vcvtq_f32_s32(a)
     }
     #[inline(always)]
+    unsafe fn from_bits(a: int32x4_t) -> float32x4_t {
+        vreinterpretq_f32_s32(a)
+    }
+    #[inline(always)]
     unsafe fn exp2i(n: int32x4_t) -> float32x4_t {
         vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(n, vdupq_n_s32(127))))
     }

@@ -123,6 +123,10 @@ unsafe impl Isa for Scalar {
         each(a, |x| x as f32)
     }
     #[inline(always)]
+    unsafe fn from_bits(a: Self::I) -> Self::F {
+        each(a, |a| f32::from_bits(a as u32))
+    }
+    #[inline(always)]
     unsafe fn exp2i(n: Self::I) -> Self::F {
         each(n, |n| f32::from_bits(((n + 127) as u32) << 23))
     }

@@ -3,7 +3,7 @@
 //! Rows (outputs) are grouped in panels of 16, the last one padded with zero rows. Within a panel
 //! the 16 rows are interleaved so that a SIMD lane is a row. A panel is its blocks one after
 //! another, each the scales ([`scales`]) and then the codes, 4 inputs to a 32-bit lane ([`codes`]); a float
-//! panel has elements only ([`float`]). Two blocks go together, both scales first, where one's
+//! panel has elements only ([`float`]). Two or four blocks go together, all scales first, where one's
 //! scales are no multiple of 64 bytes. So a product reads memory in one run from front to back,
 //! which the CPU fetches ahead by itself, at twice the rate of two runs side by side. A weight
 //! takes as many bits as in the format that it comes from.
@@ -36,8 +36,17 @@ pub enum Layout {
     W8X,
     /// As `W8` with an f32 scale per 32: what holds IQ4_NL, IQ4_XS and MXFP4 without loss.
     W8F,
+    /// `d·(q - z)`: 8 bits, f16 scale and zero per 32 (GPTQ).
+    W8Z,
+    /// `scale·e(q)`: 8-bit floats E4M3, an f32 scale per 32; f32 activations. Its not-a-number counts as
+    /// 480: the scale says it.
+    W8E,
     /// `d·(q - 8)`: 4 bits, an f16 scale per 32 (Q4_0).
     W4,
+    /// `d·(q - z)`: 4 bits, f16 scale and 8-bit zero per 32 (GPTQ, AWQ).
+    W4Z,
+    /// As `W4Z` with a bfloat16 scale.
+    W4B,
     /// `d·q + m`: 4 bits, f16 scale and minimum per 32 (Q4_1).
     W4M,
     /// `d·(q - 16)`: 5 bits (Q5_0).
@@ -65,7 +74,7 @@ pub enum Reads {
 
 impl Layout {
     /// Number of layouts.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 18;
     /// Every layout, in the order of its number.
     pub const ALL: [Layout; Layout::COUNT] = [
         Layout::F32,
@@ -74,7 +83,11 @@ impl Layout {
         Layout::W8,
         Layout::W8X,
         Layout::W8F,
+        Layout::W8Z,
+        Layout::W8E,
         Layout::W4,
+        Layout::W4Z,
+        Layout::W4B,
         Layout::W4M,
         Layout::W5,
         Layout::W5M,
@@ -86,7 +99,7 @@ impl Layout {
     /// What it multiplies with.
     pub fn reads(self) -> Reads {
         match self {
-            Layout::F32 | Layout::F16 | Layout::Bf16 | Layout::W8X => Reads::F32,
+            Layout::F32 | Layout::F16 | Layout::Bf16 | Layout::W8X | Layout::W8E => Reads::F32,
             _ => Reads::Q8,
         }
     }
@@ -99,10 +112,10 @@ impl Layout {
         match self {
             Layout::F32 => 32,
             Layout::F16 | Layout::Bf16 => 16,
-            Layout::W8 | Layout::W8X | Layout::W8F => 8,
+            Layout::W8 | Layout::W8X | Layout::W8F | Layout::W8Z | Layout::W8E => 8,
             Layout::W6K => 6,
             Layout::W5 | Layout::W5M | Layout::W5K => 5,
-            Layout::W4 | Layout::W4M | Layout::W4K => 4,
+            Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4M | Layout::W4K => 4,
             Layout::W2K => 2,
         }
     }
@@ -111,7 +124,8 @@ impl Layout {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 0,
             Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => 32,
-            Layout::W8F | Layout::W4M | Layout::W5M => 64,
+            Layout::W4Z | Layout::W4B => 48,
+            Layout::W8F | Layout::W8Z | Layout::W8E | Layout::W4M | Layout::W5M => 64,
             Layout::W4K | Layout::W5K => 256,
             Layout::W2K => 320,
             Layout::W6K => 288,
@@ -123,7 +137,11 @@ impl Layout {
     }
     /// Blocks that lie together, so that codes begin on a boundary of 64 bytes.
     pub(crate) const fn together(self) -> usize {
-        if self.head().is_multiple_of(64) { 1 } else { 2 }
+        match self.head() % 64 {
+            0 => 1,
+            32 => 2,
+            _ => 4,
+        }
     }
     /// Where block `b`'s scales and codes lie in a panel.
     pub(crate) const fn place(self, b: usize) -> (usize, usize) {
@@ -131,7 +149,11 @@ impl Layout {
         let at = (b - i) * (self.head() + self.codes());
         (at + i * self.head(), at + n * self.head() + i * self.codes())
     }
-    /// What a code is biased by.
+    /// Whether each block has a zero of its own.
+    pub(crate) const fn zeroed(self) -> bool {
+        matches!(self, Layout::W4Z | Layout::W4B | Layout::W8Z)
+    }
+    /// What a code is biased by, where that is the same for all.
     pub(crate) const fn offset(self) -> i32 {
         match self {
             Layout::W8 | Layout::W8X | Layout::W8F => 128,
@@ -238,8 +260,9 @@ impl Packed {
             let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
             for (j, (out, q)) in subs.enumerate() {
                 let (scale, min) = head.affine(within / layout.sub() + j);
+                let zero = head.zero();
                 for (out, &q) in out.iter_mut().zip(q) {
-                    *out = scale * (i32::from(q) - layout.offset()) as f32 - min;
+                    *out = scale * value(layout, q, zero) - min;
                 }
             }
         }
@@ -279,6 +302,17 @@ impl<'a> Panels<'a> {
         let bytes = panel_bytes(self.layout, self.cols);
         &self.data[p * bytes..][..bytes]
     }
+}
+
+/// What a code stands for, before scales.
+fn value(layout: Layout, q: u8, zero: i32) -> f32 {
+    if layout != Layout::W8E {
+        return (i32::from(q) - zero) as f32;
+    }
+    let (exponent, mantissa) = (i32::from(q >> 3 & 15), i32::from(q & 7));
+    let (whole, exponent) = if exponent == 0 { (mantissa, 1) } else { (8 + mantissa, exponent) };
+    let size = whole as f32 * 2f32.powi(exponent - 10);
+    if q & 0x80 == 0 { size } else { -size }
 }
 
 /// Bytes of a panel.

@@ -37,7 +37,9 @@ pub struct RowCodes {
     pub s: Vec<u8>,
     /// `t` per sub-block.
     pub t: Vec<u8>,
-    /// W8F's scales per 32.
+    /// Zeros per block: W8Z's up to 256, others up to 255.
+    pub z: Vec<u16>,
+    /// W8F's and W8E's scales per 32.
     pub scale: Vec<f32>,
     /// F32's elements.
     pub f32: Vec<f32>,
@@ -48,36 +50,38 @@ pub struct RowCodes {
 impl RowCodes {
     /// A row of zeros.
     fn zero(&mut self, layout: Layout, cols: usize) {
-        let [q, d, m, s, t, scale, f32, half] = lengths(layout, cols);
+        let [q, d, m, s, t, z, scale, f32, half] = lengths(layout, cols);
         *self = RowCodes {
             q: vec![0; q],
             d: vec![0; d],
             m: vec![0; m],
             s: vec![0; s],
             t: vec![0; t],
+            z: vec![0; z],
             scale: vec![0.0; scale],
             f32: vec![0.0; f32],
             half: vec![0; half],
         };
     }
     /// Elements of each field, in order.
-    fn lengths(&self) -> [usize; 8] {
-        let RowCodes { q, d, m, s, t, scale, f32, half } = self;
-        [q.len(), d.len(), m.len(), s.len(), t.len(), scale.len(), f32.len(), half.len()]
+    fn lengths(&self) -> [usize; 9] {
+        let RowCodes { q, d, m, s, t, z, scale, f32, half } = self;
+        [q.len(), d.len(), m.len(), s.len(), t.len(), z.len(), scale.len(), f32.len(), half.len()]
     }
 }
 
 /// Elements that each field of a row's codes has, in their order.
-fn lengths(layout: Layout, cols: usize) -> [usize; 8] {
+fn lengths(layout: Layout, cols: usize) -> [usize; 9] {
     let (blocks, subs) = (cols / layout.block(), cols / layout.sub());
-    let minimum = |layout| matches!(layout, Layout::W4M | Layout::W5M);
     match layout {
-        Layout::F32 => [0, 0, 0, 0, 0, 0, cols, 0],
-        Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, cols],
-        Layout::W8F => [cols, 0, 0, 0, 0, blocks, 0, 0],
-        Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0],
-        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0],
-        _ => [cols, blocks, if minimum(layout) { blocks } else { 0 }, 0, 0, 0, 0, 0],
+        Layout::F32 => [0, 0, 0, 0, 0, 0, 0, cols, 0],
+        Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, 0, cols],
+        Layout::W8F | Layout::W8E => [cols, 0, 0, 0, 0, 0, blocks, 0, 0],
+        Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => [cols, blocks, 0, 0, 0, 0, 0, 0, 0],
+        Layout::W8Z | Layout::W4Z | Layout::W4B => [cols, blocks, 0, 0, 0, blocks, 0, 0, 0],
+        Layout::W4M | Layout::W5M => [cols, blocks, blocks, 0, 0, 0, 0, 0, 0],
+        Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0, 0],
+        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0, 0],
     }
 }
 

@@ -3,7 +3,10 @@
 //! | layout | head of a block |
 //! |---|---|
 //! | W8, W8X, W4, W5 | `d` f16 |
-//! | W8F | scale f32 |
+//! | W8F, W8E | scale f32 |
+//! | W8Z | `d` f16, `z` f16 |
+//! | W4Z | `d` f16, a byte vector of `z` |
+//! | W4B | `d` bfloat16, a byte vector of `z` |
 //! | W4M, W5M | `d` f16, `m` f16 |
 //! | W4K, W5K | `d` f16, `m` f16, 8 byte vectors `s_j \| (t_j >> 4) << 6`, 4 of the low nibbles of `t_2i` and `t_2i+1` |
 //! | W2K | `d` f16, `m` f16, 16 byte vectors `s_j \| t_j << 4` |
@@ -13,7 +16,7 @@ use half::f16;
 
 /// Writes the scales of block `b` of 16 rows.
 pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut [u8]) {
-    if layout == Layout::W8F {
+    if matches!(layout, Layout::W8F | Layout::W8E) {
         return lanes(head, rows, |row| row.scale[b].to_le_bytes());
     }
     lanes(head, rows, |row| row.d[b].to_le_bytes());
@@ -21,6 +24,10 @@ pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut
         lanes(&mut head[32..], rows, |row| row.m[b].to_le_bytes());
     }
     match layout {
+        Layout::W4Z | Layout::W4B => bytes::<1>(&mut head[32..], rows, |row| [row.z[b] as u8]),
+        Layout::W8Z => {
+            lanes(&mut head[32..], rows, |row| f16::from_f32(f32::from(row.z[b])).to_le_bytes());
+        }
         Layout::W4K | Layout::W5K => bytes::<12>(&mut head[64..], rows, |row| {
             let (s, t) = (&row.s.as_chunks::<8>().0[b], &row.t.as_chunks::<8>().0[b]);
             std::array::from_fn(|j| match j.checked_sub(8) {
@@ -79,10 +86,11 @@ impl<'a> Head<'a> {
     pub(super) fn affine(&self, j: usize) -> (f32, f32) {
         let byte = |at: usize, vector: usize| self.head[at + PANEL * vector + self.r];
         match self.layout {
-            Layout::W8F => {
+            Layout::W8F | Layout::W8E => {
                 let bytes = self.head[4 * self.r..].first_chunk().expect("within the head");
                 (f32::from_le_bytes(*bytes), 0.0)
             }
+            Layout::W4B => (f32::from_bits(u32::from(self.bits(0)) << 16), 0.0),
             Layout::W4M | Layout::W5M => (self.half(0), -self.half(32)),
             Layout::W4K | Layout::W5K => {
                 let low = byte(192, j / 2) >> (4 * (j % 2)) & 15;
@@ -98,8 +106,20 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// What codes are biased by.
+    pub(super) fn zero(&self) -> i32 {
+        match self.layout {
+            Layout::W4Z | Layout::W4B => i32::from(self.head[32 + self.r]),
+            Layout::W8Z => self.half(32) as i32,
+            layout => layout.offset(),
+        }
+    }
+
     fn half(&self, at: usize) -> f32 {
+        f16::from_bits(self.bits(at)).to_f32()
+    }
+    fn bits(&self, at: usize) -> u16 {
         let bytes = self.head[at + 2 * self.r..].first_chunk().expect("within the head");
-        f16::from_le_bytes(*bytes).to_f32()
+        u16::from_le_bytes(*bytes)
     }
 }

@@ -34,7 +34,7 @@ pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use latent::latent;
 pub use linear::{Linear, linear};
-pub use norm::{Norm, NormKind, norm, norm_in_place};
+pub use norm::{Norm, NormKind, norm, norm_in_order, norm_in_place};
 pub use per_head::{PerHead, per_head};
 pub use quantise::quantise;
 pub use recurrent::*;

@@ -56,6 +56,42 @@ pub fn norm(ctx: &Ctx, norm: Option<&Norm<'_>>, x: &Mat, out: &mut Act, q8: bool
     });
 }
 
+/// As [`norm()`] of rows whose elements are first brought in another order: element `k` of `out` is
+/// made of element `order[k]`, with the parameters at `k`.
+///
+/// # Panics
+/// If the shapes differ, or `order` names no element.
+pub fn norm_in_order(
+    ctx: &Ctx,
+    norm: Option<&Norm<'_>>,
+    order: &[u32],
+    x: &Mat,
+    out: &mut Act,
+    q8: bool,
+) {
+    let cols = x.cols();
+    assert!(cols == out.cols() && cols == order.len(), "input, output and order are of one width");
+    if let Some(norm) = norm {
+        norm.check(cols);
+    }
+    out.resize(x.rows());
+    let blocks = out.blocks();
+    let out = out.shared(ctx.kernels.tile, q8);
+    ctx.each_row(x.rows(), cols, |i| {
+        // SAFETY: the tier is usable, lengths agree; a row is one task's.
+        unsafe {
+            let (y, x) = (out.f32().part(i, 0, cols), x.row(i));
+            y.iter_mut().zip(order).for_each(|(y, k)| *y = x[*k as usize]);
+            if let Some(norm) = norm {
+                (ctx.kernels.norm)(norm, y);
+            }
+            if q8 {
+                (ctx.kernels.quantise)(y, out.quantised(i, 0, blocks));
+            }
+        }
+    });
+}
+
 /// `x = norm(x)` row by row.
 ///
 /// # Panics

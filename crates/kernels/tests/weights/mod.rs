@@ -19,8 +19,8 @@ impl Random {
 pub fn shape(layout: Layout) -> (u32, usize) {
     match layout {
         Layout::F32 | Layout::F16 | Layout::Bf16 => (0, 1),
-        Layout::W8 | Layout::W8X | Layout::W8F => (8, 32),
-        Layout::W4 | Layout::W4M => (4, 32),
+        Layout::W8 | Layout::W8X | Layout::W8F | Layout::W8Z | Layout::W8E => (8, 32),
+        Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4M => (4, 32),
         Layout::W5 | Layout::W5M => (5, 32),
         Layout::W2K => (2, 16),
         Layout::W4K => (4, 32),
@@ -44,13 +44,17 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
             let bits = |x: f32| half::bf16::from_f32(x).to_bits();
             return out.half.extend((0..cols).map(|_| bits(r.float())));
         }
-        Layout::W8F => {}
+        Layout::W8F | Layout::W8E => {}
+        Layout::W4B => {
+            let bits = |x| half::bf16::from_f32(half::f16::from_bits(x).to_f32()).to_bits();
+            out.d.extend((0..blocks).map(|_| bits(half(0.05))));
+        }
         _ => out.d.extend((0..blocks).map(|_| half(0.05))),
     }
     if matches!(layout, Layout::W4M | Layout::W5M | Layout::W2K | Layout::W4K | Layout::W5K) {
         out.m.extend((0..blocks).map(|_| half(0.05)));
     }
-    if layout == Layout::W8F {
+    if matches!(layout, Layout::W8F | Layout::W8E) {
         out.scale.extend((0..blocks).map(|_| r.float()));
     }
     let steps = match layout {
@@ -59,6 +63,15 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
         Layout::W6K => 256,
         _ => 0,
     };
+    // Codes at their highest are those farthest from a zero at its lowest.
+    let zeros = match layout {
+        Layout::W4Z | Layout::W4B => 17,
+        Layout::W8Z => 257,
+        _ => 0,
+    };
+    if zeros > 0 {
+        out.z.extend((0..blocks).map(|_| if full { 0 } else { r.below(zeros) as u16 }));
+    }
     let mut step = |n| if full { n - 1 } else { r.below(n) } as u8;
     if steps > 0 {
         // W6K's highest magnitude is -128.

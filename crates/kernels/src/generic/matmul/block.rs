@@ -1,4 +1,4 @@
-//! Layouts with one scale per 32: W8, W8F, W4, W4M, W5, W5M.
+//! Layouts of integers with one scale per 32: W8, W8F, W8Z, W4, W4Z, W4B, W4M, W5, W5M.
 use super::codes::dots;
 use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
@@ -18,7 +18,7 @@ macro_rules! block_layouts {
         }
     )*};
 }
-block_layouts!(w8 W8, w8f W8F, w4 W4, w4m W4M, w5 W5, w5m W5M);
+block_layouts!(w8 W8, w8f W8F, w8z W8Z, w4 W4, w4z W4Z, w4b W4B, w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     #[inline(always)]
@@ -59,7 +59,14 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
         let mut acc = [[S::splat_i(0); V]; R];
-        if offset != 0 {
+        if layout.zeroed() {
+            for v in 0..V {
+                let zero = zeros::<S>(layout, w, head, v);
+                for r in 0..R {
+                    acc[r][v] = S::mul_i(zero, S::splat_i(x.minus(r, b)));
+                }
+            }
+        } else if offset != 0 {
             for r in 0..R {
                 acc[r] = [shifted::<S>(S::splat_i(x.minus(r, b)), offset); V];
             }
@@ -85,11 +92,26 @@ unsafe fn scales<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> (S::F
     unsafe {
         match layout {
             Layout::W8F => (S::load(w.at::<S, 4>(at, v).cast()), None),
+            Layout::W4B => (S::load_bf16(w.at::<S, 2>(at, v).cast()), None),
             Layout::W4M | Layout::W5M => (
                 S::load_f16(w.at::<S, 2>(at, v).cast()),
                 Some(S::load_f16(w.at::<S, 2>(at + 32, v).cast())),
             ),
             _ => (S::load_f16(w.at::<S, 2>(at, v).cast()), None),
+        }
+    }
+}
+
+/// What codes are biased by, less what the instruction set takes off itself.
+#[inline(always)]
+unsafe fn zeros<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> S::I {
+    // SAFETY: a block's head.
+    unsafe {
+        if layout == Layout::W8Z {
+            let zero = S::round(S::load_f16(w.at::<S, 2>(at + 32, v).cast()));
+            S::add_i(zero, S::splat_i(S::WIDE - 128))
+        } else {
+            S::load_u8(w.at::<S, 1>(at + 32, v))
         }
     }
 }

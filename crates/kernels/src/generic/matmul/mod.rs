@@ -14,7 +14,7 @@ mod float;
 mod superblock;
 mod tile;
 
-pub(crate) use block::{w4, w4m, w5, w5m, w8, w8f};
-pub(crate) use block_f32::w8x;
+pub(crate) use block::{w4, w4b, w4m, w4z, w5, w5m, w8, w8f, w8z};
+pub(crate) use block_f32::{w8e, w8x};
 pub(crate) use float::{bf16, f16, f32};
 pub(crate) use superblock::{w2k, w4k, w5k, w6k};

@@ -1,0 +1,100 @@
+//! Columns in another order: what a checkpoint stores so that groups of inputs lie together (GPTQ's
+//! act-order) is multiplied as it lies, by inputs that are made in its order.
+//!
+//! A norm makes its elements in the order of the matrices that read them; what another order or none
+//! was stored in is turned to it when it is loaded. The rows of a gate and an up are turned to the
+//! order of the down that reads them. What else is in an order of its own is widened in the columns' own.
+use crate::backend::Quant;
+use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Reads, Skip};
+use crate::weights::{branch_norms, layer};
+use rinfer_formats::Weights;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An order: its element `k` is element `order[k]` of what it is an order of.
+pub(crate) type Order = Arc<[u32]>;
+
+/// By canonical name, without a suffix.
+#[derive(Default)]
+pub(crate) struct Orders {
+    /// Of matrices' columns.
+    columns: HashMap<String, Order>,
+    /// Of matrices' rows and biases, and of norms.
+    rows: HashMap<String, Order>,
+    /// That a plan holds.
+    bytes: usize,
+}
+
+impl Orders {
+    /// Of a model's `weights`, under canonical names. What is converted has none.
+    pub fn of(spec: &ModelSpec, weights: &dyn Weights, quant: Quant) -> Orders {
+        let mut orders = Orders::default();
+        if quant == Quant::Native && spec.altup.is_none() && spec.embed.per_layer.is_none() {
+            for (i, branches) in spec.layers.iter().enumerate() {
+                branches.iter().for_each(|branch| orders.branch(i, branch, weights));
+            }
+        }
+        orders
+    }
+    /// Of the columns of the matrix called `name`.
+    pub fn columns(&self, name: &str) -> Option<&Order> {
+        self.columns.get(name.strip_suffix(".weight")?)
+    }
+    /// Of the elements of the vector, or the rows of the matrix, called `name`.
+    pub fn rows(&self, name: &str) -> Option<&Order> {
+        let stem = name.strip_suffix(".weight").or_else(|| name.strip_suffix(".bias"))?;
+        self.rows.get(stem)
+    }
+
+    /// Of the norms' orders.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn branch(&mut self, i: usize, branch: &Branch, weights: &dyn Weights) {
+        let Branch { parts, pre: Some(Norm { kind, .. }), skip: Skip::Stream, .. } = branch else {
+            return;
+        };
+        if branch.reads != Reads::Stream || branch.shared.is_some() {
+            return;
+        }
+        let [part] = &parts[..] else { return };
+        if part.pre.is_some() || *kind == NormKind::None {
+            return;
+        }
+        let name = |part: &str| layer(i, part);
+        let order = |name: &str| weights.order(&format!("{name}.weight")).map(|(_, order)| order);
+        let inputs = match &part.op {
+            Op::Attention(a) => {
+                let keys = a.kv_from.is_none();
+                let all = [
+                    ("attn_q", true),
+                    ("attn_k", keys),
+                    ("attn_v", keys && !a.v_from_k),
+                    ("attn_gate", a.out_gate.is_some()),
+                ];
+                all.into_iter().filter(|(_, there)| *there).map(|(part, _)| name(part)).collect()
+            }
+            Op::Mlp(m) => {
+                let gate = m.gated.then(|| name("ffn_gate"));
+                let inputs: Vec<String> = gate.into_iter().chain([name("ffn_up")]).collect();
+                if let Some(order) = order(&name("ffn_down")).filter(|_| m.sparsity.is_none()) {
+                    self.columns.insert(name("ffn_down"), order.clone());
+                    let rows = inputs.iter().map(|input| (input.clone(), order.clone()));
+                    self.rows.extend(rows);
+                }
+                inputs
+            }
+            _ => return,
+        };
+        let Some(order) = inputs.iter().find_map(|input| order(input)) else { return };
+        self.bytes += size_of_val(&order[..]);
+        self.rows.insert(name(branch_norms(branch).0), order.clone());
+        self.columns.extend(inputs.into_iter().map(|input| (input, order.clone())));
+    }
+}
+
+/// Brings `row` in an order.
+pub(crate) fn turn(row: &mut Vec<f32>, order: &[u32]) {
+    *row = order.iter().map(|k| row[*k as usize]).collect();
+}
