@@ -20,6 +20,8 @@ pub struct Config {
     json: Value,
     /// Where they came from.
     pub source: Source,
+    /// Whether they are of the text model among other parts.
+    pub nested: bool,
 }
 
 /// A hyper-parameter that is missing, or that no model can have.
@@ -50,7 +52,8 @@ const LARGEST: u64 = 1 << 24;
 impl Config {
     /// Over config.json's content, or its translation from GGUF.
     pub fn new(json: Value, source: Source) -> Config {
-        Config { json: hub_spelling(text_part(json)), source }
+        let nested = json.get("text_config").is_some_and(Value::is_object);
+        Config { json: hub_spelling(text_part(json)), source, nested }
     }
 
     /// The same, with what is a hyper-parameter to us and a tensor to the checkpoint: the rotary
@@ -237,6 +240,11 @@ impl Config {
                 return Err(self.refuse(key, known));
             }
         })
+    }
+    /// Refuses an activation function that is there and is not SiLU, the only one that is run.
+    pub fn only_silu(&self, key: &str) -> Result<()> {
+        let silu = self.act(key, Act::Silu)? == Act::Silu;
+        if silu { Ok(()) } else { Err(self.refuse(key, "silu")) }
     }
     /// What each layer sees, a window of those that `layer_types` calls sliding or, without it, of
     /// those that `slides`.

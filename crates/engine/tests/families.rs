@@ -247,6 +247,43 @@ fn absent_keys() {
     ] {
         assert_eq!(resolve(name, key, None), resolve(name, key, Some(value)), "{name}, {key}");
     }
+    // The scaling of a class, whether a config leaves it out or says null.
+    for (name, scaling) in [
+        (
+            "ministral3",
+            json!({"rope_type": "yarn", "factor": 16.0, "rope_theta": 1e6,
+            "original_max_position_embeddings": 16_384, "mscale": 1.0, "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1}),
+        ),
+        (
+            "mistral4_text",
+            json!({"rope_type": "yarn", "factor": 128.0, "rope_theta": 1e4,
+            "original_max_position_embeddings": 8192, "mscale": 1.0, "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1}),
+        ),
+        (
+            "gpt_oss",
+            json!({"rope_type": "yarn", "factor": 32.0, "truncate": false,
+            "original_max_position_embeddings": 4096, "rope_theta": 15e4}),
+        ),
+        (
+            "apertus",
+            json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 12e6}),
+        ),
+    ] {
+        let mut g = golden(name);
+        let mut spec = |value: Option<Value>| {
+            let map = g.config.as_object_mut().expect("an object");
+            for key in ["rope_scaling", "rope_parameters", "rope_theta"] {
+                map.remove(key);
+            }
+            map.extend(value.map(|value| ("rope_parameters".to_owned(), value)));
+            open(&g.config, &Memory(g.weights.clone())).unwrap().spec
+        };
+        let class = spec(Some(scaling));
+        assert_eq!((&spec(None), &spec(Some(Value::Null))), (&class, &class), "{name}");
+    }
     let scale =
         |value| resolve("gpt2", "scale_attn_weights", value).attentions().next().unwrap().scale;
     assert_eq!((scale(None), scale(Some(json!(false)))), (0.25, 1.0));
@@ -290,9 +327,24 @@ fn meanings_that_are_not_run() {
         ("glm_moe_dsa", "indexer_rope_interleave", false),
         ("mpt", "attn_config.alibi", false),
         ("zamba2", "use_long_context", true),
+        ("hunyuan_v1_dense", "use_cla", true),
+        ("hunyuan_v1_moe", "use_cla", true),
     ] {
         check(name, key, json!(value));
     }
+    for name in ["bamba", "lfm2", "lfm2_moe", "mamba", "mamba2", "jamba", "falcon_h1"] {
+        check(name, "hidden_act", json!("gelu"));
+    }
+    check("granitemoehybrid", "hidden_act", json!("gelu"));
+    check("nemotron_h", "mamba_hidden_act", json!("gelu"));
+    for name in ["qwen3_moe", "qwen2_moe", "qwen3_next"] {
+        check(name, "mlp_only_layers", json!([0, 99]));
+    }
+    for (name, layers) in [("llama3", 3), ("mistral", 3), ("mistral_nemo", 3), ("mamba2", 3)] {
+        check(name, "layer_types", json!(vec!["chunked_attention"; layers]));
+        check(name, "layer_types", json!(vec!["full_attention"; layers + 1]));
+    }
+    check("mamba2", "layer_types", json!(vec!["full_attention"; 3]));
     check("deepseek_v3", "moe_layer_freq", json!(2));
     check("mpt", "logit_scale", json!(2.0));
     check("granite", "layer_types", json!(vec!["sliding_attention"; 3]));
@@ -397,6 +449,51 @@ fn wrong_types() {
     }
 }
 
+/// A text model that is one part of several keeps its names further in; the other parts are left out,
+/// and nothing else is.
+#[test]
+fn names_of_a_part() {
+    let prefixes = [("model.language_model.", ""), ("language_model.model.", "language_model.")];
+    for (name, (text, head)) in ["llama3", "gemma3_text", "qwen3_5", "llama4_text"]
+        .into_iter()
+        .flat_map(|name| prefixes.map(|prefix| (name, prefix)))
+    {
+        let g = golden(name);
+        let spec = open(&g.config, &Memory(g.weights.clone())).unwrap().spec;
+        let config = json!({"model_type": "whole", "text_config": g.config, "vision_config": {}});
+        let inner = g.weights.iter().map(|(name, tensor)| match name.strip_prefix("model.") {
+            Some(rest) => (format!("{text}{rest}"), tensor.clone()),
+            None => (format!("{head}{name}"), tensor.clone()),
+        });
+        let mut weights = Memory(inner.collect());
+        let tensor = weights.0.values().next().unwrap().clone();
+        for other in ["visual.patch_embed.proj.weight", "model.vision_tower.x.bias"] {
+            weights.0.insert(other.into(), tensor.clone());
+        }
+        let model = open(&config, &weights).unwrap_or_else(|e| panic!("{name}, {text}: {e}"));
+        assert_eq!(model.spec, spec, "{name}");
+        Cpu::new(1, Kernels::best()).executor(&model.spec, &model, &rig::LIMITS).expect("a model");
+        let refused = |config: &Value, weights: &Memory, name: &str| {
+            let error = open(config, weights).err().map(|e| e.to_string());
+            let expect = format!("tensor '{name}' is not part of this architecture");
+            assert!(error.as_ref().is_some_and(|e| e.starts_with(&expect)), "{error:?}");
+        };
+        // By itself it has no other parts.
+        let first = g.weights.keys().next().unwrap();
+        let mut alone = Memory(g.weights.clone());
+        alone.0.insert("visual.x.weight".into(), tensor.clone());
+        refused(&g.config, &alone, "visual.x.weight");
+        let again = weights.0.clone();
+        weights.0.insert("model.surprise.weight".into(), tensor.clone());
+        refused(&config, &weights, "model.surprise.weight");
+        weights.0 = again;
+        if first.starts_with("model.") {
+            weights.0.insert(first.clone(), tensor);
+            assert!(open(&config, &weights).is_err(), "a tensor under two names");
+        }
+    }
+}
+
 /// A checkpoint may be of the model without its head, whose names begin further in.
 #[test]
 fn names_of_a_bare_model() {
@@ -467,6 +564,24 @@ fn layers() {
     let own = json!({"head_dim": 32, "num_key_value_heads": 1});
     saved.config["per_layer_config"] = json!({"2": own, "5": own});
     assert_eq!(open(&saved.config, &Memory(saved.weights)).unwrap().spec, spec("gemma4_31b"));
+}
+
+/// Phi 3 called LongRoPE `yarn` once.
+#[test]
+fn an_old_name_of_longrope() {
+    let mut g = golden("phi3_longrope");
+    let weights = Memory(g.weights);
+    let spec = open(&g.config, &weights).unwrap().spec;
+    for kind in ["su", "yarn", "longrope"] {
+        for key in ["type", "rope_type"] {
+            let scaling = g.config["rope_scaling"].as_object_mut().expect("an object");
+            for key in ["type", "rope_type"] {
+                scaling.remove(key);
+            }
+            scaling.insert(key.into(), json!(kind));
+            assert_eq!(open(&g.config, &weights).unwrap().spec, spec, "{key}: {kind}");
+        }
+    }
 }
 
 /// What a family's quirks become.

@@ -1,4 +1,5 @@
-//! Every golden with a wrong key or tensor: one error, or a model that runs; never a panic.
+//! Every golden with a wrong key or tensor, as a folder and as a GGUF file: one error, or a model that
+//! runs; never a panic.
 mod rig;
 
 use rig::{LIMITS, Memory, Rig, goldens};
@@ -7,8 +8,10 @@ use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
 use rinfer_engine::spec::ModelSpec;
 use rinfer_engine::weights::Checkpoint;
+use rinfer_formats::Gguf;
 use rinfer_kernels::Kernels;
 use rinfer_testkit::Golden;
+use rinfer_testkit::gguf::GgufGolden;
 use rinfer_testkit::safetensors::Entry;
 use serde_json::{Value, json};
 
@@ -28,6 +31,36 @@ fn attempt(
     let vocab = found.spec.vocab;
     Rig { executor, vocab }.run(&[0, vocab as i32 - 1], 1);
     Ok(())
+}
+
+/// The same of a GGUF file, whose every error is one line that names what it is about.
+fn attempt_gguf(what: &str, bytes: Vec<u8>, model: Option<&ModelSpec>) {
+    println!("{what}");
+    let of = |gguf: &Gguf| -> Result<(), String> {
+        let json = gguf.config().map_err(|e| e.to_string())?;
+        let found = Checkpoint::open(Config::new(json, Source::Gguf), gguf);
+        let found = match found {
+            Err(LoadError::Unsupported(_)) => return Ok(()),
+            found => found.map_err(|e| e.to_string())?,
+        };
+        if model == Some(&found.spec) {
+            return Ok(());
+        }
+        let limits = Limits { slots: 1, context: 64, positions: 64, batch: 8, ..LIMITS };
+        match Cpu::new(1, Kernels::best()).executor(&found.spec, &found, &limits) {
+            Err(LoadError::Unsupported(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(executor) => {
+                let vocab = found.spec.vocab;
+                Rig { executor, vocab }.run(&[0, vocab as i32 - 1], 1);
+                Ok(())
+            }
+        }
+    };
+    let result = Gguf::parse("file", bytes).map_err(|e| e.to_string()).and_then(|gguf| of(&gguf));
+    if let Err(error) = result {
+        assert!(error.contains('\'') && !error.contains('\n'), "{what}: {error}");
+    }
 }
 
 /// Where every value of a config lies; of a list, the last.
@@ -91,6 +124,118 @@ fn keys() {
             }
         }
     }
+}
+
+/// Where a key's type and value lie in a file: it is looked for, since no reader says.
+fn value_at(bytes: &[u8], key: &str) -> usize {
+    let counted = [&(key.len() as u64).to_le_bytes()[..], key.as_bytes()].concat();
+    let at = bytes.windows(counted.len()).position(|window| window == counted);
+    at.expect("the key") + counted.len()
+}
+
+#[test]
+fn gguf_keys() {
+    let numbers = [0u64, 1, 3, u64::MAX, f64::NAN.to_bits(), u64::from(1e30f32.to_bits())];
+    let folder = rinfer_testkit::shared::goldens().join("gguf");
+    let mut seen = 0;
+    for path in std::fs::read_dir(folder).expect("goldens").map(|e| e.expect("an entry").path()) {
+        let file = GgufGolden::load(&path).bytes;
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let gguf = Gguf::parse(&path, file.clone()).expect("a GGUF file");
+        let spec = rig::open_gguf(&gguf).spec;
+        for key in gguf.metadata().keys().filter(|key| !key.starts_with("tokenizer.ggml.t")) {
+            let at = value_at(&file, key);
+            let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four"));
+            // Of a list the first and the last element.
+            let (kind, count) = match number(at) {
+                9 => (number(at + 4), number(at + 8) as usize),
+                kind => (kind, 1),
+            };
+            let width = match kind {
+                0 | 1 | 7 => 1,
+                4..=6 => 4,
+                10..=12 => 8,
+                _ => continue,
+            };
+            let first = if number(at) == 9 { at + 16 } else { at + 4 };
+            let places = [first, first + (count.max(1) - 1) * width];
+            for (value, place) in numbers.iter().flat_map(|n| places.map(|place| (n, place))) {
+                let mut changed = file.clone();
+                changed[place..place + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                attempt_gguf(&format!("{name}: {key} = {value:x}"), changed, Some(&spec));
+                if count == 1 {
+                    break;
+                }
+            }
+            // As a number of another type, and by another name: then it is not there.
+            let mut other = file.clone();
+            other[first - 4 - if number(at) == 9 { 8 } else { 0 }] = if kind == 6 { 4 } else { 6 };
+            if width == 4 {
+                attempt_gguf(&format!("{name}: {key} of another type"), other, Some(&spec));
+            }
+            let mut absent = file.clone();
+            absent[at - 1] = b'?';
+            attempt_gguf(&format!("{name}: no {key}"), absent, Some(&spec));
+            seen += 1;
+        }
+    }
+    assert!(seen > 1000, "{seen} keys");
+}
+
+/// What a router's logits go through is the architecture's own, and files that say so agree.
+#[test]
+fn gguf_routers() {
+    let check = |name: &str, fits: &[u32]| {
+        let path = rinfer_testkit::shared::goldens().join("gguf").join(name);
+        let file = GgufGolden::load(&path).bytes;
+        let architecture = Gguf::parse(&path, file.clone()).expect("a file");
+        let architecture = architecture.architecture().expect("a name").to_owned();
+        for number in 0..5u32 {
+            let key = format!("{architecture}.expert_gating_func");
+            let bytes = with_key(&file, &key, number);
+            let gguf = Gguf::parse(&path, bytes).expect("a file");
+            let json = gguf.config().expect("keys");
+            let found = Checkpoint::open(Config::new(json, Source::Gguf), &gguf);
+            let error = found.err().map(|e| e.to_string());
+            let expect = format!("config key 'expert_gating_func': found {number}, expected");
+            match fits.contains(&number) || number == 0 {
+                true => assert_eq!(error, None, "{name}: {number}"),
+                false => assert!(error.is_some_and(|e| e.starts_with(&expect)), "{name}: {number}"),
+            }
+        }
+    };
+    check("qwen3_moe.bf16", &[1, 3]);
+    check("mixtral.bf16", &[1, 3]);
+    check("gpt_oss.bf16", &[1, 3]);
+    check("olmoe.bf16", &[1]);
+    check("minimax_m2.bf16", &[2]);
+    check("glm4_moe.bf16", &[2]);
+    check("lfm2_moe.bf16", &[2]);
+    check("llama4_text.bf16", &[2]);
+}
+
+/// A file with one more key, or another value of one that it has.
+fn with_key(file: &[u8], key: &str, value: u32) -> Vec<u8> {
+    let counted = [&(key.len() as u64).to_le_bytes()[..], key.as_bytes()].concat();
+    let mut out = file.to_vec();
+    if let Some(at) = file.windows(counted.len()).position(|window| window == counted) {
+        out[at + counted.len() + 4..][..4].copy_from_slice(&value.to_le_bytes());
+        return out;
+    }
+    // Between the header and the first key; data moves by whole alignments, with a key of padding.
+    let keys = u64::from_le_bytes(file[16..24].try_into().expect("eight"));
+    let pad = |name: &str, kind: u32, value: &[u8]| {
+        let name = [&(name.len() as u64).to_le_bytes()[..], name.as_bytes()].concat();
+        [&name[..], &kind.to_le_bytes(), value].concat()
+    };
+    let mut more = pad(key, 4, &value.to_le_bytes());
+    let short = pad("padding", 8, &0u64.to_le_bytes()).len();
+    let fill = (32 - (more.len() + short) % 32) % 32;
+    let text = [&(fill as u64).to_le_bytes()[..], &vec![b'.'; fill]].concat();
+    more.extend(pad("padding", 8, &text));
+    out[16..24].copy_from_slice(&(keys + 2).to_le_bytes());
+    out.splice(24..24, more);
+    out
 }
 
 fn filled(of: f32, shape: Vec<usize>) -> Entry {

@@ -5,7 +5,7 @@
 //! was stored in is turned to it when it is loaded. The rows of a gate and an up are turned to the
 //! order of the down that reads them. What else is in an order of its own is widened in the columns' own.
 use crate::backend::Quant;
-use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Reads, Skip};
+use crate::spec::{Attention, Branch, Mlp, ModelSpec, Norm, NormKind, Op, Reads, Skip};
 use crate::weights::{branch_norms, layer};
 use rinfer_formats::Weights;
 use std::collections::HashMap;
@@ -65,6 +65,9 @@ impl Orders {
         let name = |part: &str| layer(i, part);
         let order = |name: &str| weights.order(&format!("{name}.weight")).map(|(_, order)| order);
         let inputs = match &part.op {
+            // What is added to their products reads the norm's own order.
+            Op::Attention(Attention { adapter: Some(_), .. })
+            | Op::Mlp(Mlp { adapter: Some(_), .. }) => return,
             Op::Attention(a) => {
                 let keys = a.kv_from.is_none();
                 let all = [

@@ -7,6 +7,7 @@ use super::common::experts::{
 };
 use super::common::latent::{GGUF_LATENT, LATENT, latent_heads};
 use super::common::names::{DECODER, GGUF_PREDICTING, PREDICTING};
+use super::common::ropes::{class_rope, mistral_yarn};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -79,7 +80,8 @@ fn glm_lite(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn mistral4(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = &cfg.with_defaults(json!({"n_shared_experts": 1}));
+    let cfg = &class_rope(cfg, 1e4, &mistral_yarn(128.0, 8192))?
+        .with_defaults(json!({"n_shared_experts": 1}));
     let c = read(cfg)?;
     cfg.only(&[("scoring_func", json!("softmax"))])?;
     let router = Router { score: Score::Softmax, select_bias: false, ..in_groups(cfg)? };

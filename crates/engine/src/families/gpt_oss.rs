@@ -6,9 +6,10 @@ use super::Rename::{self, *};
 use super::common::Common;
 use super::common::experts::by_softmax;
 use super::common::names::DECODER;
+use super::common::ropes::class_rope;
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub static GPT_OSS: Family = Family {
     name: "gpt_oss",
@@ -26,6 +27,16 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "sliding_window": 128,
     }));
     cfg.only(&[("hidden_act", json!("silu"))])?;
+    // A base that is stated goes with the class's scaling.
+    let theta = cfg.get("rope_theta").and_then(Value::as_f64).unwrap_or(15e4);
+    let cfg = &class_rope(
+        cfg,
+        theta,
+        &json!({
+            "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+            "truncate": false, "original_max_position_embeddings": 4096,
+        }),
+    )?;
     let c = Common::read(cfg)?;
     let attention = Attention { sinks: true, ..c.biased(cfg)? };
     let router = Router { score: Score::SoftmaxOfTopK, bias: true, ..by_softmax(false) };

@@ -47,6 +47,7 @@ fn moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn read(cfg: &Config) -> Result<Common, ConfigError> {
+    cfg.only(&[("use_cla", json!(false))])?;
     let mut c = Common::read(&cfg.with_defaults(json!({"rms_norm_eps": 1e-5})))?;
     if let Some(alpha) = cfg.optional_positive("rope_scaling.alpha")? {
         let dim = c.rope.dim as f64;

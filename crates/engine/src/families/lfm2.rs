@@ -28,7 +28,7 @@ pub static LFM2_MOE: Family = Family {
 
 /// Experts in all layers but the first few.
 fn experts(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = read(cfg).with_defaults(json!({"num_dense_layers": 2, "num_experts_per_tok": 4,
+    let cfg = read(cfg)?.with_defaults(json!({"num_dense_layers": 2, "num_experts_per_tok": 4,
         "num_experts": 32, "moe_intermediate_size": 1792}));
     let c = Common::read(&cfg)?;
     let normed = cfg.flag("norm_topk_prob", true)?;
@@ -48,22 +48,24 @@ fn experts(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let cfg = read(cfg);
+    let cfg = read(cfg)?;
     let c = Common::read(&cfg)?;
     let mlp = Mlp { d_ff: d_ff(&cfg, &c)?, ..c.gated(Act::Silu) };
     layers(&cfg, &c, |_| Op::Mlp(mlp.clone()))
 }
 
 /// What the class calls otherwise, and its defaults.
-fn read(cfg: &Config) -> Config {
+fn read(cfg: &Config) -> Result<Config, ConfigError> {
+    // The class has no other, and reads no key for it.
+    cfg.only_silu("hidden_act")?;
     let cfg = by_layer(cfg).with_defaults(json!({
         "norm_eps": 1e-5, "rope_theta": 1e6, "tie_embedding": true, "max_position_embeddings": 128_000,
     }));
-    cfg.with_aliases(&[
+    Ok(cfg.with_aliases(&[
         ("block_ff_dim", "intermediate_size"),
         ("norm_eps", "rms_norm_eps"),
         ("tie_embedding", "tie_word_embeddings"),
-    ])
+    ]))
 }
 
 /// The width that the class makes of the configured one; GGUF says the result.

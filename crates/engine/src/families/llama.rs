@@ -5,6 +5,7 @@
 use super::Family;
 use super::common::Common;
 use super::common::names::DECODER;
+use super::common::ropes::{class_rope, mistral_yarn};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -36,12 +37,12 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn mistral(cfg: &Config) -> Result<ModelSpec, ConfigError> {
-    let defaults = if cfg.text("model_type")? == Some("ministral3") {
-        json!({"num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5})
-    } else {
-        json!({"num_key_value_heads": 8, "sliding_window": 4096})
-    };
-    spec(&cfg.with_defaults(defaults))
+    if cfg.text("model_type")? == Some("ministral3") {
+        let defaults = json!({"num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5});
+        let yarn = mistral_yarn(16.0, 16_384);
+        return spec(&class_rope(&cfg.with_defaults(defaults), 1e6, &yarn)?);
+    }
+    spec(&cfg.with_defaults(json!({"num_key_value_heads": 8, "sliding_window": 4096})))
 }
 
 fn temperature(cfg: &Config) -> Result<Option<Temperature>, ConfigError> {

@@ -1,7 +1,7 @@
 //! The registry: one line a family.
 use crate::backend::LoadError;
 use crate::config::{Config, ConfigError};
-use crate::spec::{Layer, ModelSpec, Op, Reach};
+use crate::spec::{Attention, Layer, ModelSpec, Moe, Op, Reach, Renormalise, Router, Score};
 
 mod afmoe;
 mod bailing;
@@ -242,26 +242,51 @@ pub fn find(config: &Config) -> Result<&'static Family, LoadError> {
     })
 }
 
-/// Holds a spec against `layer_types`, which not every family reads.
+/// Holds a spec against keys that not every family reads: `layer_types`, and GGUF's number of what a
+/// router's logits go through.
 ///
 /// # Errors
-/// If an attention has another reach than is said there, or layers are not as many.
+/// If a layer is of another kind, or an attention has another reach, than is said there, or layers
+/// are not as many; if a router scores by something else.
 pub fn agree(config: &Config, spec: &ModelSpec) -> Result<(), ConfigError> {
     let types = config.texts("layer_types")?;
-    let reaches = |layer: &Layer, kind: &str| {
-        let ops = layer.iter().flat_map(|b| &b.parts).map(|part| &part.op);
-        ops.filter_map(|op| if let Op::Attention(a) = op { Some(a.reach) } else { None }).all(
-            |reach| match reach {
-                Reach::All => matches!(kind, "full_attention" | "attention" | "hybrid"),
-                Reach::Window(_) => kind == "sliding_attention",
-                Reach::Chunk(_) => kind == "chunked_attention",
-            },
-        )
+    let fits = |layer: &Layer, kind: &str| {
+        let ops = || layer.iter().flat_map(|b| &b.parts).map(|part| &part.op);
+        let attends = ops().any(|op| matches!(op, Op::Attention(_) | Op::Mla(_)));
+        let named = matches!(kind, "full_attention" | "sliding_attention" | "chunked_attention");
+        let reaches = ops().all(|op| match op {
+            Op::Attention(Attention { reach: Reach::All, .. }) => {
+                matches!(kind, "full_attention" | "attention" | "hybrid")
+            }
+            Op::Attention(Attention { reach: Reach::Window(_), .. }) => kind == "sliding_attention",
+            Op::Attention(Attention { reach: Reach::Chunk(_), .. }) => kind == "chunked_attention",
+            _ => true,
+        });
+        reaches && (attends || !named)
     };
     let mut layers = spec.layers.iter().zip(&types);
-    let fits = types.len() == spec.layers.len() && layers.all(|(layer, kind)| reaches(layer, kind));
-    let expected = "the reach that the other keys give each layer";
-    if fits || types.is_empty() { Ok(()) } else { Err(config.refuse("layer_types", expected)) }
+    let all = types.len() == spec.layers.len() && layers.all(|(layer, kind)| fits(layer, kind));
+    if !all && !types.is_empty() {
+        return Err(config.refuse("layer_types", "the kind that the other keys give each layer"));
+    }
+    let key = "expert_gating_func";
+    let number = config.count_or(key, 0)?;
+    let scored = spec.ops().all(|op| match op {
+        Op::Moe(Moe { router, .. }) => scores(router).contains(&number),
+        _ => true,
+    });
+    let expected =
+        "the router's of this architecture: 1 is softmax, 2 sigmoid, 3 softmax of the chosen";
+    if number == 0 || scored { Ok(()) } else { Err(config.refuse(key, expected)) }
+}
+
+/// GGUF's numbers of a router: a softmax of all, divided by the sum of the chosen, is one of these.
+fn scores(router: &Router) -> &'static [usize] {
+    match (router.score, router.renormalise) {
+        (Score::Sigmoid, _) => &[2],
+        (Score::Softmax, Renormalise::No) | (Score::Sparsemixer { .. }, _) => &[1],
+        (Score::Softmax | Score::SoftmaxOfTopK, _) => &[1, 3],
+    }
 }
 
 /// `Qwen2`, `qwen2` and `qwen-2` alike.

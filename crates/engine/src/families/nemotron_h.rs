@@ -23,6 +23,7 @@ const KEYS: Keys = Keys {
     heads: "mamba_num_heads",
     head_dim: "mamba_head_dim",
     bias: "mamba_proj_bias",
+    act: "mamba_hidden_act",
     ..PURE
 };
 

@@ -22,12 +22,27 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         "rms_norm_eps": 1e-5, "max_position_embeddings": 4096,
         "original_max_position_embeddings": 4096,
     }));
+    let cfg = &renamed(cfg)?;
     let c = Common::read(cfg)?;
     let attention = c.biased(cfg)?;
     let reaches = cfg.reaches(c.layers, |_| true)?;
     let mlp = c.gated(cfg.act("hidden_act", Act::Silu)?);
     let attentions = reaches.into_iter().map(|reach| Attention { reach, ..attention.clone() });
     Ok(c.decoder(attentions, &mlp))
+}
+
+/// LongRoPE was called `yarn` once, which means another scaling elsewhere.
+fn renamed(cfg: &Config) -> Result<Config, ConfigError> {
+    let keys = ["rope_scaling.rope_type", "rope_scaling.type"];
+    let kind = keys.into_iter().find(|key| cfg.get(key).is_some());
+    let yarn = kind.map(|key| cfg.text(key)).transpose()?.flatten() == Some("yarn");
+    match cfg.get("rope_scaling").filter(|_| cfg.pick(yarn, false)).cloned() {
+        Some(mut scaling) => {
+            scaling["rope_type"] = json!("longrope");
+            Ok(cfg.with(json!({"rope_scaling": scaling})))
+        }
+        None => Ok(cfg.clone()),
+    }
 }
 
 const NAMES: &[Rename] = &[

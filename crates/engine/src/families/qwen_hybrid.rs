@@ -4,7 +4,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::delta::delta_net;
-use super::common::experts::{EXPERTS, by_softmax, sparse_layers};
+use super::common::experts::{EXPERTS, by_softmax, dense_layers, sparse_layers};
 use super::common::mixers::attends;
 use super::common::names::DECODER;
 use super::{Cut, Per};
@@ -60,7 +60,7 @@ fn experts(cfg: &Config, interleaved: bool, normed: bool) -> Result<ModelSpec, C
     let mut moe = moe.and_shared(cfg.count_or("shared_expert_intermediate_size", 0)?);
     moe.shared.iter_mut().for_each(|s| s.sigmoid_gate = true);
     let step = cfg.size_or("decoder_sparse_step", 1)?;
-    let dense = cfg.sizes("mlp_only_layers")?;
+    let dense = dense_layers(cfg, c.layers)?;
     let sparse =
         sparse_layers(cfg, c.layers, |i| (i + 1).is_multiple_of(step) && !dense.contains(&i))?;
     layers(cfg, &c, interleaved, |i| match sparse[i] {

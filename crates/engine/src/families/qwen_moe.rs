@@ -2,7 +2,7 @@
 //! Yang et al. 2024, arXiv:2407.10671; 2025, arXiv:2505.09388.
 use super::Family;
 use super::Rename::{self, *};
-use super::common::experts::{EXPERTS, by_softmax, sparse_layers};
+use super::common::experts::{EXPERTS, by_softmax, dense_layers, sparse_layers};
 use super::common::names::DECODER;
 use super::common::{Common, scaling};
 use crate::config::{Config, ConfigError};
@@ -67,7 +67,7 @@ fn model(
     slides: impl Fn(usize) -> bool,
 ) -> Result<ModelSpec, ConfigError> {
     let step = cfg.size_or("decoder_sparse_step", 1)?;
-    let dense = cfg.sizes("mlp_only_layers")?;
+    let dense = dense_layers(cfg, c.layers)?;
     let sparse =
         sparse_layers(cfg, c.layers, |i| (i + 1).is_multiple_of(step) && !dense.contains(&i))?;
     let any = cfg.flag("use_sliding_window", false)?;

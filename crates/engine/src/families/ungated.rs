@@ -5,6 +5,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::names::DECODER;
+use super::common::ropes::class_rope;
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
 use serde_json::json;
@@ -59,7 +60,15 @@ fn apertus(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     if cfg.pick(cfg.text("hidden_act")?, None).is_some_and(|act| act != "xielu") {
         return Err(cfg.refuse("hidden_act", "xielu"));
     }
-    let cfg = &cfg.with_defaults(json!({"rms_norm_eps": 1e-5, "rope_theta": 12e6}));
+    let cfg = &class_rope(
+        &cfg.with_defaults(json!({"rms_norm_eps": 1e-5})),
+        12e6,
+        &json!({
+            "rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192,
+            "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        }),
+    )?
+    .with_defaults(json!({"rope_theta": 12e6}));
     let c = Common::read(cfg)?;
     let attention = Attention { qk_norm: c.qk_norm(), ..c.biased(cfg)? };
     let bias = cfg.flag("mlp_bias", false)?;

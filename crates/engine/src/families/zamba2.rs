@@ -27,6 +27,8 @@ const KEYS: Keys = Keys {
     heads: "n_mamba_heads",
     head_dim: "",
     groups: "mamba_ngroups",
+    // Its mixer's is fixed.
+    act: "",
     ..HYBRID
 };
 

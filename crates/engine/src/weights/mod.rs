@@ -6,6 +6,7 @@
 pub(crate) mod needs;
 mod recipe;
 mod rename;
+mod text;
 
 pub use needs::{Need, check, needs};
 
@@ -18,6 +19,7 @@ use rename::rename;
 use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::collections::HashMap;
 use std::sync::Arc;
+use text::Text;
 
 /// A model and its tensors under canonical names.
 pub struct Checkpoint<'a> {
@@ -25,7 +27,7 @@ pub struct Checkpoint<'a> {
     pub spec: ModelSpec,
     /// Who said so.
     pub family: &'static Family,
-    raw: &'a dyn Weights,
+    raw: Text<'a>,
     names: Vec<String>,
     recipes: HashMap<String, Recipe>,
     /// Of what is needed.
@@ -40,7 +42,8 @@ impl<'a> Checkpoint<'a> {
     /// An unknown architecture, a hyper-parameter that no model can have, a tensor without a name
     /// in the family's table, and as [`check`].
     pub fn open(config: Config, raw: &'a dyn Weights) -> Result<Checkpoint<'a>, LoadError> {
-        let config = config.with_tensors(raw)?;
+        let raw = Text::new(raw, config.nested)?;
+        let config = config.with_tensors(&raw)?;
         let family = families::find(&config)?;
         let mut spec = (family.spec)(&config)?;
         families::agree(&config, &spec)?;
@@ -56,8 +59,9 @@ impl<'a> Checkpoint<'a> {
                     .or(Some(as_is())),
                 Source::HuggingFace => rename(family.names, name, &spec, &shapes),
             };
-            let found = found.ok_or_else(|| unused(name))?;
-            if found.iter().any(|m| !shapes.contains_key(&m.name)) && adds_nothing(raw, name) {
+            let stored = || unused(raw.stored(name));
+            let found = found.ok_or_else(stored)?;
+            if found.iter().any(|m| !shapes.contains_key(&m.name)) && adds_nothing(&raw, name) {
                 continue;
             }
             for Made { name: canonical, recipe } in found {
@@ -72,7 +76,7 @@ impl<'a> Checkpoint<'a> {
                     {
                         all.append(&mut one);
                     }
-                    (Some(_), _) => return Err(unused(name)),
+                    (Some(_), _) => return Err(stored()),
                 }
             }
         }
@@ -94,7 +98,7 @@ impl Checkpoint<'_> {
 
 impl Weights for Checkpoint<'_> {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        let mut made = self.recipes.get(name)?.make(self.raw)?;
+        let mut made = self.recipes.get(name)?.make(&self.raw)?;
         if let Some(needed) = self.needed(name, &made.shape) {
             made.shape = needed.into();
         }
@@ -102,12 +106,12 @@ impl Weights for Checkpoint<'_> {
     }
     fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
         let recipe = self.recipes.get(name)?;
-        let (_, shape) = recipe.describe(self.raw)?;
+        let (_, shape) = recipe.describe(&self.raw)?;
         // Of a tensor that has another first axis, the part is not the source's.
         match self.needed(name, &shape).filter(|needed| needed.first() != shape.first()) {
             Some(_) => self.get(name)?.part(i),
             None => {
-                let mut part = recipe.part(self.raw, i)?;
+                let mut part = recipe.part(&self.raw, i)?;
                 let needed = self.shapes.get(name).and_then(|whole| whole.get(1..));
                 if let Some(needed) = needed.filter(|n| same_but_for_ones(&part.shape, n)) {
                     part.shape = needed.into();
@@ -117,15 +121,15 @@ impl Weights for Checkpoint<'_> {
         }
     }
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
-        let (dtype, shape) = self.recipes.get(name)?.describe(self.raw)?;
+        let (dtype, shape) = self.recipes.get(name)?.describe(&self.raw)?;
         let needed = self.needed(name, &shape).map(<[usize]>::to_vec);
         Some((dtype, needed.unwrap_or(shape)))
     }
     fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
-        self.recipes.get(name)?.order(self.raw)
+        self.recipes.get(name)?.order(&self.raw)
     }
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
-        self.recipes.get(name)?.in_order(self.raw)
+        self.recipes.get(name)?.in_order(&self.raw)
     }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()

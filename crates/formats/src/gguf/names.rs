@@ -41,6 +41,7 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("expert_shared_count", "n_shared_experts"),
     ("leading_dense_block_count", "first_k_dense_replace"),
     ("expert_weights_scale", "routed_scaling_factor"),
+    ("expert_gating_func", "expert_gating_func"),
     ("expert_weights_norm", "norm_topk_prob"),
     ("expert_group_count", "n_group"),
     ("expert_group_used_count", "topk_group"),

@@ -73,6 +73,17 @@ pub fn sparse_layers(
     Ok(types.iter().map(|t| t == "sparse").collect())
 }
 
+/// The layers that `mlp_only_layers` says have none.
+///
+/// # Errors
+/// What is no list of layers.
+pub fn dense_layers(c: &Config, layers: usize) -> Result<Vec<usize>, ConfigError> {
+    let key = "mlp_only_layers";
+    let dense = c.sizes(key)?;
+    let there = dense.iter().all(|i| *i < layers);
+    if there { Ok(dense) } else { Err(c.refuse(key, &format!("layers below {layers}"))) }
+}
+
 /// All from layer `first_k_dense_replace` on.
 ///
 /// # Errors

@@ -26,6 +26,8 @@ pub struct Keys {
     pub groups: &'static str,
     /// Width of the compressed step.
     pub rank: &'static str,
+    /// What the convolution's output and the gate go through.
+    pub act: &'static str,
 }
 
 /// The keys of pure Mambas.
@@ -40,6 +42,7 @@ pub const PURE: Keys = Keys {
     head_dim: "head_dim",
     groups: "n_groups",
     rank: "time_step_rank",
+    act: "hidden_act",
 };
 
 /// The keys of most hybrids.
@@ -54,6 +57,7 @@ pub const HYBRID: Keys = Keys {
     head_dim: "mamba_d_head",
     groups: "mamba_n_groups",
     rank: "mamba_dt_rank",
+    act: "hidden_act",
 };
 
 /// GGUF's keys, of which all are there; biases it leaves to the tensors.
@@ -85,6 +89,7 @@ impl Keys {
     /// What is missing, and what no model can have.
     pub fn mamba1(&self, c: &Config, norm: Option<Norm>) -> Result<Mamba1, ConfigError> {
         let k = self.of(c);
+        c.only_silu(k.act)?;
         let dt_rank = match c.get(k.rank).and_then(serde_json::Value::as_str) {
             Some("auto") => c.size("hidden_size")?.div_ceil(16),
             _ => c.size(k.rank)?,
@@ -105,6 +110,7 @@ impl Keys {
     /// What is missing, and what no model can have.
     pub fn mamba2(&self, c: &Config, norm: Option<Norm>) -> Result<Mamba2, ConfigError> {
         let k = self.of(c);
+        c.only_silu(k.act)?;
         let heads = c.size(k.heads)?;
         let head_dim = match c.get(k.head_dim).and_then(serde_json::Value::as_u64) {
             Some(_) => c.size(k.head_dim)?,

@@ -5,6 +5,7 @@ pub mod inputs;
 pub mod latent;
 pub mod mixers;
 pub mod names;
+pub mod ropes;
 
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
