@@ -365,6 +365,50 @@ fn looks_without_loading() {
     assert!(machine["usable_tiers"].as_array().unwrap().contains(&"scalar".into()));
 }
 
+/// What fits is planned before it is loaded: the largest context that does, and by default no more
+/// than that.
+#[test]
+fn memory_bounds_the_context() {
+    let m = &tiny("memory_bounds_the_context");
+    let config = Path::new(m).join("config.json");
+    let long = std::fs::read_to_string(&config).unwrap().replace("512", "2048");
+    std::fs::write(&config, long).unwrap();
+    let plan = |args: &[&str]| {
+        let report = json(&[&["inspect", m, "--json", "--threads", "1"], args].concat());
+        report["memory"].clone()
+    };
+    let total = |context: &str| plan(&["--context", context])["total bytes"].as_u64().unwrap();
+    let (enough, short) = (total("1024").to_string(), (total("1024") - 1).to_string());
+    let largest = |room: &str| plan(&["--memory", room])["largest context"].clone();
+    assert_eq!((largest(&enough), largest(&short)), (1024.into(), 960.into()));
+    assert_eq!((largest("4G"), largest("1k")), (2048.into(), Value::Null));
+    let tight = plan(&["--context", "2048", "--memory", &enough]);
+    assert_eq!((&tight["fits"], &tight["context"]), (&false.into(), &2048.into()));
+    assert_eq!(tight["available bytes"].to_string(), enough);
+    let free = plan(&["--memory", &short]);
+    assert_eq!((&free["fits"], &free["context"]), (&true.into(), &960.into()));
+    let whole = plan(&["--memory", "4G"]);
+    assert_eq!(whole["state bytes a sequence"], 0);
+    // Three layers' keys and values of two heads of 16, two bytes each.
+    assert_eq!(whole["state bytes a token"], 3 * 2 * 2 * 16 * 2);
+    let text = text(&rinfer(&["inspect", m, "--memory", "4G"])).to_owned();
+    assert!(text.contains("largest context") && text.contains("4294967296 (4096.0 MiB)"), "{text}");
+    let book = Path::new(m).join("book.txt");
+    std::fs::write(&book, "x".repeat(5000)).unwrap();
+    let book = book.to_str().unwrap();
+    for args in [&["run", m, "Hi"][..], &["eval", m, "--text", book], &["chat", m]] {
+        let asked = [args, &["--threads", "1", "--context", "2048", "--memory", &enough]].concat();
+        check_failure(&asked, 1, &["a context of 2048", "a context of 1024 would fit"]);
+    }
+    let bench = ["bench", m, "--threads", "1", "--decode", "0", "--prefill", "2000"];
+    check_failure(&[&bench[..], &["--memory", "1M"]].concat(), 1, &["MiB are available"]);
+    let shrunk = ["run", m, "Hi", "--threads", "1", "--max-tokens", "1", "--memory", &short];
+    let output = rinfer(&shrunk);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("context 960, not 2048"), "{said}");
+    check_failure(&["run", m, "Hi", "--memory", "4GB"], 2, &["--memory", "4G"]);
+}
+
 /// Sequences whose shares of a batch are not whole numbers are together in one pass all the same.
 #[test]
 fn sequences_share_passes() {

@@ -5,7 +5,7 @@ use super::{Environment, Loading, Usage, piped, put};
 use anyhow::Context;
 use rinfer_engine::backend::Executor;
 use rinfer_engine::batch::{Batch, Logits, Row, Slot, Span, TokenId, Want};
-use rinfer_engine::load::Opened;
+use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::sample::Logprobs;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -54,12 +54,12 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let mut load = args.loading.load(env);
     if let Some(out) = &args.logits {
         load.context = Some(ids.len() + args.greedy.unwrap_or(0));
-        let mut runner = Runner::new(&opened, &load)?;
+        let mut runner = Runner::new(&opened, &load, env)?;
         return write_logits(&mut runner, &ids, args.greedy, out);
     }
     load.context = Some(load.context.unwrap_or(WINDOW.min(opened.spec.context)).min(ids.len()));
     let window = load.context.unwrap_or(WINDOW);
-    let mut runner = Runner::new(&opened, &load)?;
+    let mut runner = Runner::new(&opened, &load, env)?;
     let begin = if args.ids.is_none() { opened.language()?.bos.map(|id| id.0) } else { None };
     let windows = windows(&ids, window, begin)?;
     let Some(other) = &args.against else {
@@ -75,7 +75,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     if other.spec.vocab != vocab {
         anyhow::bail!("the vocabularies have {vocab} and {} tokens", other.spec.vocab);
     }
-    report_two(&compare(&mut runner, &mut Runner::new(&other, &load)?, &windows)?, args)
+    report_two(&compare(&mut runner, &mut Runner::new(&other, &load, env)?, &windows)?, args)
 }
 
 fn ids(args: &Args, opened: &Opened) -> anyhow::Result<Vec<u32>> {
@@ -111,8 +111,8 @@ struct Runner {
 }
 
 impl Runner {
-    fn new(opened: &Opened, load: &rinfer_engine::load::Load) -> anyhow::Result<Runner> {
-        let limits = opened.limits(load)?;
+    fn new(opened: &Opened, load: &Load, env: &Environment) -> anyhow::Result<Runner> {
+        let limits = super::limits(opened, load, env)?;
         let executor = opened.executor(&load.backend()?, &limits)?;
         let logits = Logits { vocab: opened.spec.vocab, data: Vec::new() };
         Ok(Runner { executor, logits, batch: Batch::default() })

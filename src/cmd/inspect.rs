@@ -2,7 +2,7 @@
 use super::{Environment, Loading, put};
 use rinfer_engine::language::Language;
 use rinfer_engine::load::{Load, Opened};
-use rinfer_engine::size::{self, Memory};
+use rinfer_engine::size;
 use rinfer_text::chat::{Message, Role};
 use rinfer_text::template::DateTime;
 use serde_json::{Map, Value, json};
@@ -124,15 +124,20 @@ fn template(language: &Language) -> Value {
 }
 
 fn memory(opened: &Opened, load: &Load) -> anyhow::Result<Value> {
-    let limits = opened.limits(load)?;
-    let m = Memory::of(&opened.spec, opened.files.weights(), &limits, load.threads()?);
+    let fit = opened.fit(load)?;
+    let (limits, m) = (&fit.limits, fit.takes);
     Ok(json!({
         "context": limits.context,
+        "sequences": limits.slots,
         "weights bytes": m.weights,
         "state bytes": m.state,
         "state bytes a token": size::position(&opened.spec, limits.kv),
+        "state bytes a sequence": size::sequence(&opened.spec, limits),
         "scratch bytes": m.scratch,
         "total bytes": m.total(),
+        "available bytes": fit.room,
+        "fits": fit.fits(),
+        "largest context": fit.most,
     }))
 }
 
@@ -148,6 +153,7 @@ fn print(value: &Value, depth: usize, out: &mut String) {
                 print(value, depth + 1, out);
             }
             Value::String(text) => *out += &format!(" {text}\n"),
+            Value::Null => *out += " none\n",
             Value::Array(all) => {
                 let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
                 *out += &format!(" {}\n", all.join(", "));

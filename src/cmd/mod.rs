@@ -13,7 +13,9 @@ pub mod tokenize;
 pub use interrupt::Interrupt;
 pub use options::{Loading, Sampler};
 
-use rinfer_engine::load::Opened;
+use rinfer_engine::backend::Limits;
+use rinfer_engine::error::Error;
+use rinfer_engine::load::{Load, Opened};
 use rinfer_formats::Tensor;
 use rinfer_text::template::DateTime;
 use std::fmt::Display;
@@ -68,6 +70,20 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
     };
     error.chain().any(io)
+}
+
+/// What an executor is sized for, saying so where memory is the reason for a smaller context.
+///
+/// # Errors
+/// As [`Opened::limits`].
+pub fn limits(opened: &Opened, load: &Load, env: &Environment) -> Result<Limits, Error> {
+    let limits = opened.limits(load)?;
+    let usual = load.limits(&opened.spec)?.context;
+    if limits.context < usual {
+        let context = limits.context;
+        env.say(Log::Warn, format!("context {context}, not {usual}: memory has no room for more"));
+    }
+    Ok(limits)
 }
 
 /// Every tensor of a model's files.

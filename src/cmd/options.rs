@@ -17,8 +17,8 @@ pub struct Loading {
     /// Threads [default: physical cores within affinity and quota]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub threads: Option<usize>,
-    /// Bytes that the model may take [default: what is available]
-    #[arg(long, value_name = "BYTES", value_parser = positive)]
+    /// Bytes that the model may take, or such as 512M or 4G [default: what is available]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<usize>,
     /// Precision of cached keys and values
     #[arg(long, value_enum, default_value_t = Kv::F16)]
@@ -187,6 +187,25 @@ pub fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Bytes, or a number of larger units, which are powers of 1024.
+fn bytes(text: &str) -> Result<usize, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[number.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err("expected bytes, or such as 512M, 4G or 1.5GiB".into()),
+    };
+    let count: f64 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
+    let bytes = count * 2f64.powi(shift);
+    if !(1.0..=1e18).contains(&bytes) {
+        return Err("expected 1 byte or more, and no more than there are".into());
+    }
+    Ok(bytes as usize)
+}
+
 fn bias(text: &str) -> Result<(u32, f32), String> {
     let (id, bias) = text.split_once('=').ok_or("expected ID=BIAS, such as 42=-1.5")?;
     let id = id.parse().map_err(|e| format!("'{id}' is no token id: {e}"))?;
@@ -196,4 +215,30 @@ fn bias(text: &str) -> Result<(u32, f32), String> {
 /// A seed for an answer that need not be repeated: shown by `--verbose`, so that it can be.
 pub fn draw_seed() -> u64 {
     u64::from(RandomState::new().hash_one(0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_in_units() {
+        let check = |text: &str, expect: Option<usize>| {
+            assert_eq!(bytes(text).ok(), expect, "{text}");
+        };
+        check("1", Some(1));
+        check("123456789", Some(123_456_789));
+        check("64b", Some(64));
+        check("4G", Some(4 << 30));
+        check("512M", Some(512 << 20));
+        check("512MiB", Some(512 << 20));
+        check("1.5g", Some(3 << 29));
+        check("2k", Some(2048));
+        check("1T", Some(1 << 40));
+        for wrong in
+            ["", "G", "0", "-1", "0.1", "4GB", "4 G", "1e400", "nan", "inf", "4X", "G4", "9999999T"]
+        {
+            check(wrong, None);
+        }
+    }
 }

@@ -129,7 +129,7 @@ pub fn load(path: &str, load: Load, env: &Environment) -> Result<Model, Error> {
     let language = opened.language()?;
     env.say(Log::Info, format!("tokenizer ready in {:.3} s", start.elapsed().as_secs_f64()));
     let start = Instant::now();
-    let limits = opened.limits(&load)?;
+    let limits = super::limits(&opened, &load, env)?;
     let executor = opened.executor(&load.backend()?, &limits)?;
     env.say(
         Log::Info,

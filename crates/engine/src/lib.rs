@@ -9,6 +9,7 @@ pub mod driver;
 pub mod engine;
 pub mod error;
 pub mod families;
+pub mod fit;
 pub mod generation;
 pub mod language;
 pub mod load;

@@ -4,9 +4,9 @@ use crate::config::{Config, Source};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::families::Family;
+use crate::fit::Fit;
 use crate::language::Language;
 use crate::memory;
-use crate::size::Memory;
 use crate::spec::ModelSpec;
 use crate::threads::Processors;
 use crate::weights;
@@ -68,8 +68,6 @@ const MOST_ROWS: usize = 1 << 16;
 const MOST_POSITIONS: usize = 1 << 40;
 /// Threads that may be asked for on any machine.
 const MOST_THREADS: usize = 64;
-/// A default context is not made smaller than this to fit in memory.
-const LEAST_CONTEXT: usize = 512;
 
 impl Load {
     /// What an executor for `spec` is sized for, were memory no concern.
@@ -195,42 +193,37 @@ impl Opened {
         Language::of(&self.files)
     }
 
-    /// What an executor is sized for. A default context is the largest, up to 4096, that memory
-    /// has room for.
+    /// What a load takes beside what there is: from the files' headers, not from weights.
+    ///
+    /// # Errors
+    /// An option out of its range.
+    pub fn fit(&self, load: &Load) -> Result<Fit> {
+        let asked = load.limits(&self.spec)?;
+        let room = load.memory.or_else(|| memory::available(Path::new("/")));
+        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
+        let weights = weights.map_err(|cause| self.at(cause))?;
+        let free = load.context.is_none();
+        Ok(Fit::of(&self.spec, &weights, asked, free, room, load.threads()?))
+    }
+
+    /// What an executor is sized for. A default context is the largest, up to 4096 and at least 512,
+    /// that memory has room for.
     ///
     /// # Errors
     /// An option out of its range; a model or context that memory has no room for.
     pub fn limits(&self, load: &Load) -> Result<Limits> {
-        let mut limits = load.limits(&self.spec)?;
-        let Some(available) = load.memory.or_else(|| memory::available(Path::new("/"))) else {
-            return Ok(limits);
+        let fit = self.fit(load)?;
+        let Some(room) = fit.room.filter(|_| !fit.fits()) else { return Ok(fit.limits) };
+        let advice = match (fit.most, load.quant) {
+            (Some(most), _) => format!("a context of {most} would fit"),
+            (None, Quant::F32) => "hold the weights as the file has them".into(),
+            (None, _) => "take a smaller model or quantisation".into(),
         };
-        let threads = load.threads()?;
-        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
-        let weights = weights.map_err(|cause| self.at(cause))?;
-        let takes = |limits: &Limits| Memory::of(&self.spec, &weights, limits, threads).total();
-        let asked = (limits.context, takes(&limits));
-        while takes(&limits) > available && limits.context > LEAST_CONTEXT {
-            limits.context = (limits.context / 2).max(LEAST_CONTEXT);
-            limits.positions = limits.context.next_multiple_of(PAGE);
-        }
-        let fits = takes(&limits) <= available;
-        if fits && (limits.context == asked.0 || load.context.is_none()) {
-            return Ok(limits);
-        }
-        let most = limits.context;
-        let advice = match (fits, load.quant) {
-            (true, _) => format!("a context of {most} would fit"),
-            (false, Quant::F32) => "hold the weights as the file has them".into(),
-            (false, _) => {
-                format!("take a smaller model or quantisation, or a context below {most}")
-            }
-        };
-        let (needed, mib) = (asked.1, |bytes: usize| bytes.div_ceil(1 << 20));
+        let mib = |bytes: usize| bytes.div_ceil(1 << 20);
         Err(Error::Memory {
-            needed: mib(needed),
-            available: mib(available),
-            context: asked.0,
+            needed: mib(fit.takes.total()),
+            available: mib(room),
+            context: fit.limits.context,
             advice,
         })
     }

@@ -57,6 +57,16 @@ pub fn state(spec: &ModelSpec, limits: &Limits) -> usize {
     recurrent + kept(spec).map(bytes).sum::<usize>()
 }
 
+/// Bytes that a sequence takes however long it is: recurrent states and their copies, and what layers
+/// with a window keep.
+pub fn sequence(spec: &ModelSpec, limits: &Limits) -> usize {
+    let one = Limits { slots: 1, ..limits.clone() };
+    let kind = |shape| kv_kind(limits.kv, shape);
+    let bytes = |k: Kept| Pool::page_bytes(kind(k.shape), k.shape) * pages(k.reach, &one);
+    let windows: usize = kept(spec).filter(|k| k.reach != Reach::All).map(bytes).sum();
+    4 * cells(1) * floats(spec).sum::<usize>() + windows
+}
+
 /// Bytes that one more position of a long sequence takes: keys and values of layers without a
 /// window.
 pub fn position(spec: &ModelSpec, kv: Kv) -> usize {

@@ -1,13 +1,16 @@
 //! Every golden under goldens/ against transformers' logits: a new one runs without being named.
 mod rig;
 
-use rig::{LIMITS, NATIVE, Rig, distance, goldens};
+use rig::{LIMITS, Rig, distance, goldens};
+use rinfer_engine::backend::{Kv, Limits, Quant};
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
-use rinfer_engine::size::Memory;
+use rinfer_engine::size::{self, Memory};
 use rinfer_engine::weights::Checkpoint;
+use rinfer_formats::{DType, Tensor, Weights};
 use rinfer_kernels::Kernels;
 use rinfer_testkit::Golden;
+use std::sync::Arc;
 
 /// The bound of `goldens/FORMAT.md`'s authors: typical faults are fifty times larger.
 const TOLERANCE: f32 = 1e-3;
@@ -41,18 +44,61 @@ fn f32_equals_transformers() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// I10: what is planned is what is held.
+/// Tensors whose types and shapes are known, and nothing else.
+struct Headers<'a>(&'a Checkpoint<'a>);
+
+impl Weights for Headers<'_> {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        panic!("{name} was read")
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        self.0.describe(name)
+    }
+    fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
+        self.0.order(name)
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.names()
+    }
+}
+
+/// I10: what is planned, from headers alone, is what is held.
 #[test]
 fn memory_is_the_sum() {
+    let precisions = [
+        Quant::F32,
+        Quant::Native,
+        Quant::Bf16,
+        Quant::F16,
+        Quant::Int8,
+        Quant::Int8Int8,
+        Quant::Int4,
+    ];
     for golden in goldens() {
-        for limits in [LIMITS, NATIVE] {
-            let weights = rig::Memory(golden.weights.clone());
-            let config = Config::new(golden.config.clone(), Source::HuggingFace);
-            let model = Checkpoint::open(config, &weights).expect("a model");
-            let planned = Memory::of(&model.spec, &model, &limits, 2);
+        let weights = rig::Memory(golden.weights.clone());
+        let config = Config::new(golden.config.clone(), Source::HuggingFace);
+        let model = Checkpoint::open(config, &weights).expect("a model");
+        for (quant, kv) in precisions.into_iter().zip(Kv::ALL.into_iter().cycle()) {
+            let limits = Limits { quant, kv, ..LIMITS };
+            let planned = Memory::of(&model.spec, &Headers(&model), &limits, 2);
             let cpu = Cpu::new(2, Kernels::best());
             let held = cpu.executor(&model.spec, &model, &limits).expect("a model").memory();
-            assert_eq!(planned, held, "{}", golden.name);
+            assert_eq!(planned, held, "{}, {quant:?}, {kv:?}", golden.name);
         }
+    }
+}
+
+/// What a sequence takes, and what each of its positions does, make up the state.
+#[test]
+fn state_is_of_sequences_and_positions() {
+    for golden in goldens() {
+        let weights = rig::Memory(golden.weights.clone());
+        let config = Config::new(golden.config.clone(), Source::HuggingFace);
+        let spec = Checkpoint::open(config, &weights).expect("a model").spec;
+        // As many positions as no window is short of.
+        let limits = Limits { positions: 1 << 24, ..LIMITS };
+        let sum = limits.slots * size::sequence(&spec, &limits)
+            + limits.positions * size::position(&spec, limits.kv);
+        assert_eq!(size::state(&spec, &limits), sum, "{}", golden.name);
     }
 }
