@@ -11,6 +11,7 @@ use rinfer_engine::weights::Checkpoint;
 use rinfer_formats::{Folder, Weights};
 use rinfer_kernels::{Kernels, TIERS};
 use rinfer_testkit::Golden;
+use rinfer_testkit::safetensors::Entry;
 use rinfer_testkit::shared::{goldens, up_to_date};
 use std::path::PathBuf;
 
@@ -103,7 +104,7 @@ fn types(case: &Case) -> String {
             }
         }
         types.sort_unstable();
-        types.join(", ")
+        if types.is_empty() { "–".to_owned() } else { types.join(", ") }
     })
 }
 
@@ -158,6 +159,30 @@ fn bits_and_memory_are_as_of_others() {
                 assert_eq!(Memory::of(&model.spec, model, &limits, 2), held, "{name}");
             });
         }
+    }
+}
+
+/// Quantisers give every matrix a bias: one of zeros that the model has not adds nothing, any other is
+/// refused.
+#[test]
+fn biases_of_zeros_add_nothing() {
+    let dir = goldens().join("quant/gptq_v1_4bit_g32_sym");
+    for (value, fits) in [(0u8, true), (1, false)] {
+        let mut golden = Golden::load(&dir);
+        let (dtype, shape) = ("F16".to_owned(), vec![64]);
+        let bias = Entry { dtype, shape, bytes: vec![value; 128] };
+        golden.weights.insert("model.layers.1.self_attn.o_proj.bias".to_owned(), bias);
+        let name = format!("rinfer-biases-{}-{value}", std::process::id());
+        let path = golden.write_checkpoint(&std::env::temp_dir().join(name));
+        let case = Case { golden, path };
+        if fits {
+            assert!(exact(&case) <= TOLERANCE);
+            continue;
+        }
+        let folder = Folder::open(&case.path).expect("a folder");
+        let config = Config::new(folder.config().clone(), Source::HuggingFace);
+        let error = Checkpoint::open(config, &folder).err().expect("a bias too many").to_string();
+        assert!(error.contains("o_proj.bias") || error.contains("attn_output.bias"), "{error}");
     }
 }
 

@@ -200,6 +200,29 @@ fn older_folders_have_a_file_of_their_own() {
     let side = Some(("quantize_config.json", json!({"bits": 4, "group_size": 32})));
     let folder = folder(&json!({}), &stream(4, 8, 1), side);
     assert_eq!(Folder::open(&folder.0).expect("it is sound").names(), ["a.weight"]);
+    let awq = |more: Value| {
+        let mut config = json!({"w_bit": 4, "q_group_size": 32, "version": "GEMM"});
+        config
+            .as_object_mut()
+            .expect("it is sound")
+            .extend(more.as_object().cloned().unwrap_or_default());
+        Some(("quant_config.json", config))
+    };
+    // Codes 0 to 7 of eight outputs, which lie in the order 0, 2, 4, 6, 1, 3, 5, 7.
+    let tensors: Tensors = vec![
+        ("a.qweight", "I32", vec![32, 1], words(&[0x7531_6420; 32])),
+        ("a.qzeros", "I32", vec![1, 1], words(&[0x1111_1111])),
+        ("a.scales", "F16", vec![1, 8], halves(&[0.5; 8])),
+    ];
+    let folder = self::folder(&json!({}), &tensors, awq(json!({"zero_point": true})));
+    let tensor = Folder::open(&folder.0).expect("it is sound");
+    let tensor = tensor.get("a.weight").expect("a weight");
+    let mut values = [0.0; 256];
+    dequantise(tensor.dtype, &tensor.bytes, &mut values).expect("it is sound");
+    let first: Vec<f32> = values.chunks(32).map(|row| row[5]).collect();
+    assert_eq!(first, [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]);
+    let three = awq(json!({"w_bit": 3}));
+    refused_with(json!({}), &tensors, three, &["quant_config.json: w_bit is 3"]);
 }
 
 #[test]
@@ -387,6 +410,23 @@ fn parts_of_compressed_tensors() {
     }
     let three = bytes(vec![3], halves(&[1.0; 3]));
     refused(config(8, "int"), &three, &["a.weight_scale", "each of 2 rows"]);
+}
+
+/// So large that rows are translated side by side.
+#[test]
+fn large_matrices_are_whole() {
+    let (rows, cols) = (1100, 1024);
+    let bytes: Vec<u8> = (0..rows * cols).map(|i| (i % 251) as u8).collect();
+    let tensors: Tensors = vec![
+        ("a.weight", "I8", vec![rows, cols], bytes.clone()),
+        ("a.weight_scale", "F16", vec![1], halves(&[0.5])),
+    ];
+    let group = json!({"g": {"weights": {"num_bits": 8, "type": "int"}}});
+    let scheme = json!({"quant_method": "compressed-tensors", "config_groups": group});
+    let (_, shape, values) = opened(json!({"quantization_config": scheme}), &tensors);
+    assert_eq!(shape, [rows, cols]);
+    let wrong = bytes.iter().zip(&values).position(|(b, x)| 0.5 * f32::from(*b as i8) != *x);
+    assert_eq!(wrong, None);
 }
 
 #[test]

@@ -56,6 +56,8 @@ trait Rows: Debug + Send + Sync {
 
 /// Rows that are translated together: what is packed across them is read once.
 const TILE: usize = 64;
+/// Elements that are worth a thread.
+const MUCH: usize = 1 << 20;
 
 impl Quantised {
     /// Of the folder at `path`; none if its config says nothing of it.
@@ -177,7 +179,7 @@ impl Made {
         &self,
         raw: &dyn Weights,
         dtype: DType,
-        write: impl Fn(Range<usize>, &mut Vec<u8>),
+        write: impl Fn(Range<usize>, &mut Vec<u8>) + Sync,
     ) -> Tensor<'a> {
         let rows = self.shape.split_last().map_or(0, |(_, outer)| outer.iter().product());
         let made = self.some(dtype, 0..rows, &self.shape, write);
@@ -198,14 +200,34 @@ impl Made {
         dtype: DType,
         rows: Range<usize>,
         shape: &[usize],
-        write: impl Fn(Range<usize>, &mut Vec<u8>),
+        write: impl Fn(Range<usize>, &mut Vec<u8>) + Sync,
     ) -> Tensor<'a> {
         let format = dtype.format();
         let cols = self.shape.last().copied().unwrap_or(0);
-        let mut bytes = Vec::with_capacity(rows.len() * (cols / format.elems * format.bytes));
-        for from in rows.clone().step_by(TILE) {
-            write(from..rows.end.min(from + TILE), &mut bytes);
+        let row = cols / format.elems * format.bytes;
+        let some = |rows: Range<usize>| {
+            let mut bytes = Vec::with_capacity(rows.len() * row);
+            for from in rows.clone().step_by(TILE) {
+                write(from..rows.end.min(from + TILE), &mut bytes);
+            }
+            bytes
+        };
+        // Side by side where there is enough to do.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let each = rows.len().div_ceil(threads).next_multiple_of(TILE);
+        if rows.len() <= each || rows.len() * cols < MUCH {
+            return Tensor { dtype, shape: shape.to_vec().into(), bytes: some(rows).into() };
         }
+        let mut bytes = Vec::with_capacity(rows.len() * row);
+        std::thread::scope(|scope| {
+            let parts = rows.clone().step_by(each).map(|from| from..rows.end.min(from + each));
+            let parts = parts.map(|part| scope.spawn(|| some(part)));
+            for part in parts.collect::<Vec<_>>() {
+                // A thread that panics takes its caller with it.
+                part.join()
+                    .map_or_else(|e| std::panic::resume_unwind(e), |part| bytes.extend(part));
+            }
+        });
         Tensor { dtype, shape: shape.to_vec().into(), bytes: bytes.into() }
     }
 }

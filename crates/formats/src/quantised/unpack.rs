@@ -48,7 +48,6 @@ impl Packing {
         cols: usize,
         rows: Range<usize>,
     ) -> Vec<u8> {
-        let mask = ((1u32 << bits) - 1) as u8;
         let mut out = vec![0; rows.len() * cols];
         match self {
             Packing::Down if bits == 3 => down_by_three(q, all, rows, cols, &mut out),
@@ -56,18 +55,14 @@ impl Packing {
                 for (from, first) in (0..cols).step_by(32 / bits).zip((0..).step_by(all)) {
                     let until = cols.min(from + 32 / bits);
                     for (r, row) in rows.clone().zip(out.chunks_mut(cols)) {
-                        let mut word = word(q, first + r);
-                        for code in &mut row[from..until] {
-                            *code = word as u8 & mask;
-                            word >>= bits;
-                        }
+                        split(word(q, first + r), bits, &mut row[from..until]);
                     }
                 }
             }
             Packing::Across => {
                 for (i, first) in (0..cols).zip((0..).step_by(all.div_ceil(8))) {
                     for (r, row) in rows.clone().zip(out.chunks_mut(cols)) {
-                        row[i] = (word(q, first + r / 8) >> (4 * AWQ[r % 8])) as u8 & mask;
+                        row[i] = (word(q, first + r / 8) >> (4 * AWQ[r % 8])) as u8 & 15;
                     }
                 }
             }
@@ -75,11 +70,7 @@ impl Packing {
                 let (each, words) = (32 / bits, cols.div_ceil(32 / bits));
                 for (r, row) in rows.zip(out.chunks_mut(cols)) {
                     for (codes, at) in row.chunks_mut(each).zip(r * words..) {
-                        let mut word = word(q, at);
-                        for code in codes {
-                            *code = word as u8 & mask;
-                            word >>= bits;
-                        }
+                        split(word(q, at), bits, codes);
                     }
                 }
             }
@@ -89,6 +80,22 @@ impl Packing {
             }
         }
         out
+    }
+}
+
+/// The codes of a word, lowest first.
+fn split(mut word: u32, bits: usize, codes: &mut [u8]) {
+    if let (4, Some(codes)) = (bits, codes.as_mut_array::<8>()) {
+        // Nibbles move apart, half of them at a time.
+        let x = u64::from(word);
+        let x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+        let x = (x | x << 8) & 0x00ff_00ff_00ff_00ff;
+        *codes = ((x | x << 4) & 0x0f0f_0f0f_0f0f_0f0f).to_le_bytes();
+        return;
+    }
+    for code in codes {
+        *code = (word & ((1 << bits) - 1)) as u8;
+        word >>= bits;
     }
 }
 

@@ -22,9 +22,10 @@ pub(super) fn put(dtype: DType, q: &[u8], scale: f32, zero: i32, out: &mut Vec<u
     let signed = |q: &u8| i32::from(*q) - zero;
     // The first half of the block lies in the low nibbles.
     let nibbles = |out: &mut Vec<u8>, bias: i32| {
-        let (low, high) = q.split_at(q.len() / 2);
-        let nibble = |q: &u8| (i32::from(*q) + bias) as u8 & 15;
-        out.extend(low.iter().zip(high).map(|(low, high)| nibble(low) | nibble(high) << 4));
+        let ([low, high], _) = q.as_chunks::<16>() else { return };
+        let nibble = |q: u8| q.wrapping_add(bias as u8) & 15;
+        let bytes: [u8; 16] = std::array::from_fn(|i| nibble(low[i]) | nibble(high[i]) << 4);
+        out.extend_from_slice(&bytes);
     };
     match dtype {
         DType::Q4_0 => {
