@@ -4,19 +4,26 @@
 
 mod cmd;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::{Environment, Interrupted, Log};
+use rinfer_formats::executable::{self, Place};
 use rinfer_text::template::DateTime;
+use std::hint::black_box;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 /// Run open-weight language models, in one program without C.
 #[derive(Parser)]
 #[command(version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    after_help = "A model is a .gguf file, a Hugging Face folder or a .rinf bundle, by its path:\n\
+    rinfer run path/to/model.gguf \"Hello\""
+)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Say what is done and how long it takes, on stderr
     #[arg(long, short, global = true)]
     verbose: bool,
@@ -26,6 +33,7 @@ struct Cli {
 enum Command {
     Run(cmd::run::Args),
     Chat(cmd::chat::Args),
+    Bundle(cmd::bundle::Args),
     Inspect(cmd::inspect::Args),
     Bench(cmd::bench::Args),
     Eval(cmd::eval::Args),
@@ -34,17 +42,14 @@ enum Command {
     Doctor(cmd::doctor::Args),
 }
 
+/// Where a model may be noted that follows this program in its file.
+static SLOT: [u8; executable::SLOT] = executable::slot();
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = environment(cli.verbose).and_then(|env| match cli.command {
-        Command::Run(args) => cmd::run::run(&args, &env),
-        Command::Chat(args) => cmd::chat::run(&args, &env),
-        Command::Inspect(args) => cmd::inspect::run(&args, &env),
-        Command::Bench(args) => cmd::bench::run(&args, &env),
-        Command::Eval(args) => cmd::eval::run(&args, &env),
-        Command::Tokenize(args) => cmd::tokenize::run(&args, &env),
-        Command::Detokenize(args) => cmd::detokenize::run(&args, &env),
-        Command::Doctor(args) => cmd::doctor::run(&args, &env),
+    let result = own().and_then(|(program, own)| {
+        let cli = parse(&program, own);
+        let env = environment(cli.verbose, program, own)?;
+        run(cli.command.unwrap_or_else(|| unasked(&env)), &env)
     });
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.is::<Interrupted>() {
@@ -57,8 +62,55 @@ fn main() -> ExitCode {
     ExitCode::from(if error.is::<cmd::Usage>() { 2 } else { 1 })
 }
 
+fn run(command: Command, env: &Environment) -> anyhow::Result<()> {
+    match command {
+        Command::Run(args) => cmd::run::run(&args, env),
+        Command::Chat(args) => cmd::chat::run(&args, env),
+        Command::Bundle(args) => cmd::bundle::run(&args, env),
+        Command::Inspect(args) => cmd::inspect::run(&args, env),
+        Command::Bench(args) => cmd::bench::run(&args, env),
+        Command::Eval(args) => cmd::eval::run(&args, env),
+        Command::Tokenize(args) => cmd::tokenize::run(&args, env),
+        Command::Detokenize(args) => cmd::detokenize::run(&args, env),
+        Command::Doctor(args) => cmd::doctor::run(&args, env),
+    }
+}
+
+/// This program's file, and where its own model lies in it.
+fn own() -> anyhow::Result<(PathBuf, Option<Place>)> {
+    let program = std::env::current_exe().unwrap_or_default();
+    // The compiler is not to know what the slot holds: it does not, either.
+    match Place::of(black_box(&SLOT)) {
+        Ok(place) => Ok((program, place)),
+        Err(cause) => Err(rinfer_formats::Error::at(&program, cause).into()),
+    }
+}
+
+/// The command line. The version names the program's own model, and without one a command is needed.
+fn parse(program: &Path, own: Option<Place>) -> Cli {
+    let mut command = Cli::command().subcommand_required(own.is_none());
+    if let Some(place) = own {
+        let model = place.open(program).map(|bundle| cmd::bundle::describe(&bundle));
+        let model = model.unwrap_or_else(|error| error.to_string());
+        let version = format!("{}, with {model}", env!("CARGO_PKG_VERSION"));
+        command = command.version(&*version.leak());
+    }
+    command = command.arg_required_else_help(own.is_none());
+    let matches = command.get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// What a program with a model of its own does when it is just started: it chats with a person, and
+/// answers what is piped in.
+fn unasked(env: &Environment) -> Command {
+    let command = if std::io::stdin().is_terminal() { "chat" } else { "run" };
+    let program = env.program.as_os_str();
+    let cli = Cli::try_parse_from([program, command.as_ref()]);
+    cli.ok().and_then(|cli| cli.command).expect("a command without arguments")
+}
+
 /// What the environment asks for.
-fn environment(verbose: bool) -> anyhow::Result<Environment> {
+fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::Result<Environment> {
     let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let log = match text("RINFER_LOG").as_deref() {
         _ if verbose => Log::Info,
@@ -77,6 +129,8 @@ fn environment(verbose: bool) -> anyhow::Result<Environment> {
         color: std::io::stderr().is_terminal() && text("NO_COLOR").is_none(),
         log,
         clock,
+        program,
+        own,
     })
 }
 

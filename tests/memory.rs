@@ -14,15 +14,20 @@ fn rinfer(args: &[&str]) -> Command {
 
 /// The most bytes that were resident up to the first piece of an answer.
 fn peak(model: &str) -> usize {
+    status(model, &[], "VmHWM:")
+}
+
+/// A figure of the system at the first piece of an answer.
+fn status(model: &str, more: &[&str], name: &str) -> usize {
     let args = ["run", "--raw", "--temperature", "0", "--max-tokens", "200", model, "H"];
-    let mut child = rinfer(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = rinfer(&[&args, more].concat()).stdout(Stdio::piped()).spawn().unwrap();
     let mut answer = child.stdout.take().unwrap();
     answer.read_exact(&mut [0]).unwrap();
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     // The next piece finds nobody, which ends it.
     drop(answer);
     child.wait().unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib: usize = line.unwrap().trim().strip_suffix(" kB").unwrap().parse().unwrap();
     kib << 10
 }
@@ -46,6 +51,31 @@ fn check(model: &Path, file: &Path) {
 /// Nearly half of the file is one matrix.
 #[test]
 fn of_a_large_vocabulary() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("large-vocabulary");
+    large(&dir);
+    check(&dir, &dir.join("model.safetensors"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Of a bundle nothing is copied: what the process has of its own is the state and little more.
+#[test]
+fn of_a_bundle() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("large-bundle");
+    large(&dir);
+    let made = dir.join("a.rinf");
+    let (from, made) = (dir.to_str().unwrap(), made.to_str().unwrap());
+    let mut making = rinfer(&["bundle", from, "-o", made, "--quant", "f32"]).spawn().unwrap();
+    assert!(making.wait().unwrap().success());
+    let size = std::fs::metadata(made).unwrap().len() as usize;
+    let (own, all) = (status(made, &[], "RssAnon:"), peak(made));
+    println!("{size} bytes: {own} of the process, {all} in all");
+    assert!(own < (24 << 20) + state(made), "{own} bytes of its own");
+    assert!(all > size / 2, "{all} bytes do not hold the head's {}", size / 2);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A model of two large matrices.
+fn large(dir: &Path) {
     const TOKENS: usize = 1 << 19;
     let mut golden = Golden::load(&shared::goldens().join("llama3"));
     golden.config["vocab_size"] = TOKENS.into();
@@ -54,11 +84,8 @@ fn of_a_large_vocabulary() {
         matrix.bytes.resize(matrix.bytes.len() / 256 * TOKENS, 0);
         matrix.shape[0] = TOKENS;
     }
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("large-vocabulary");
-    chat::write_model(&golden, &dir);
+    chat::write_model(&golden, dir);
     std::fs::write(dir.join("config.json"), golden.config.to_string()).unwrap();
-    check(&dir, &dir.join("model.safetensors"));
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the fuzz targets of `rinfer-formats` do with an input: read all that it gives.
 use rinfer_formats::gguf::Value;
-use rinfer_formats::{Folder, Gguf, Safetensors, Weights, quant};
+use rinfer_formats::{Bundle, Folder, Gguf, Safetensors, Weights, quant};
 
 /// Opens a GGUF file, its metadata, its config and its tensors.
 pub fn gguf(bytes: &[u8]) {
@@ -46,8 +46,41 @@ pub fn quantised(bytes: &[u8]) {
     }
 }
 
+/// Opens a bundle, its files and its tensors; then the same with checksums that are right, so that
+/// what is behind them is met as well.
+pub fn bundle(bytes: &[u8]) {
+    open_bundle(bytes);
+    let mut forged = bytes.to_vec();
+    if let Some(number) = forged.get(24..32).and_then(|b| b.first_chunk()) {
+        let header = usize::try_from(u64::from_le_bytes(*number)).unwrap_or(usize::MAX);
+        let Some(json) = forged.get(header..) else { return };
+        let (length, crc32) = (json.len() as u64, crc32fast::hash(json));
+        let all = forged.len() as u64;
+        let Some(first) = forged.first_chunk_mut::<64>() else { return };
+        first[16..24].copy_from_slice(&all.to_le_bytes());
+        first[32..40].copy_from_slice(&length.to_le_bytes());
+        first[40..44].copy_from_slice(&crc32.to_le_bytes());
+        let crc32 = crc32fast::hash(&first[16..]);
+        first[12..16].copy_from_slice(&crc32.to_le_bytes());
+        open_bundle(&forged);
+    }
+}
+
+fn open_bundle(bytes: &[u8]) {
+    let Ok(bundle) = Bundle::parse("fuzz.rinf", bytes.to_vec()) else { return };
+    let _ = bundle.verify();
+    for file in &bundle.header().files {
+        bundle.file(&file.name).expect("a listed file");
+    }
+    for stored in bundle.header().tensors.iter().filter(|t| t.layout.is_some()) {
+        let prepared = bundle.prepared(&stored.name).expect("a packed tensor");
+        assert_eq!(prepared.bytes.len() as u64, stored.section.length);
+    }
+    weights(&bundle);
+}
+
 fn weights(weights: &dyn Weights) {
-    for name in weights.names() {
+    for name in weights.names().into_iter().filter(|name| weights.prepared(name).is_none()) {
         let t = weights.get(name).expect("a listed tensor");
         let described = weights.describe(name).expect("a listed tensor");
         assert_eq!(described, (t.dtype, t.shape.to_vec()), "{name}");

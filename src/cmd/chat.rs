@@ -1,6 +1,6 @@
 //! `rinfer chat`: a conversation, line by line.
 use super::options::{describe, draw_seed};
-use super::run::{Told, load, no_model};
+use super::run::{Told, load};
 use super::{Environment, Interrupt, Interrupted, Loading, Log, Sampler, Usage, put};
 use anyhow::Context;
 use clap::Parser;
@@ -14,7 +14,7 @@ use std::io::{BufRead, IsTerminal, Write};
 /// A line that ends with a backslash goes on in the next. Ctrl-C stops an answer, Ctrl-D leaves.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
+    /// A bundle, a GGUF file or a Hugging Face folder
     model: Option<String>,
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT")]
@@ -39,9 +39,8 @@ A message that starts with a slash is written with two. \\ at a line's end goes 
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     args.sampler.check()?;
-    let path = args.model.as_deref().ok_or_else(no_model)?;
     let interrupt = Interrupt::install()?;
-    let model = load(path, args.loading.load(env), env)?;
+    let model = load(args.model.as_deref(), args.loading.load(env), env)?;
     if let Err(none) = &model.language().template {
         let error = Error::NoTemplate(none.clone());
         return Err(error).context("rinfer run --raw MODEL PROMPT goes without a template");
@@ -52,10 +51,9 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     session.sampling().seed = args.sampler.seed.unwrap_or_else(draw_seed);
     let terminal = std::io::stdin().is_terminal();
     if terminal {
-        env.say(
-            Log::Warn,
-            format!("{path}, context {}. /help shows commands", model.limits().context),
-        );
+        let own = env.program.display().to_string();
+        let (name, context) = (args.model.as_ref().unwrap_or(&own), model.limits().context);
+        env.say(Log::Warn, format!("{name}, context {context}. /help shows commands"));
     }
     let mut chat = Chat { session, interrupt, env, stats: None, terminal };
     while let Some(line) = chat.read()? {

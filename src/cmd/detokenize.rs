@@ -1,14 +1,13 @@
 //! `rinfer detokenize`: token ids to text.
 use super::{Environment, Usage, piped, put};
-use rinfer_engine::load::Opened;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 
 /// Show what tokens say: rinfer detokenize model.gguf 504 3575 282
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
-    model: String,
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
     /// Token ids [default: stdin, as numbers or as the JSON that tokenize prints]
     ids: Vec<u32>,
     /// Leave control tokens out
@@ -19,14 +18,18 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, _env: &Environment) -> anyhow::Result<()> {
-    let ids = if args.ids.is_empty() {
+pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    // A program with a model of its own takes a number for an id.
+    let id = args.model.as_ref().filter(|_| env.own.is_some()).and_then(|word| word.parse().ok());
+    let model = args.model.as_deref().filter(|_| id.is_none());
+    let given: Vec<u32> = id.into_iter().chain(args.ids.iter().copied()).collect();
+    let ids = if given.is_empty() {
         let text = piped()?.ok_or_else(|| Usage("no ids: give them, or pipe them in".into()))?;
         parse_ids(&text).map_err(Usage)?
     } else {
-        args.ids.clone()
+        given
     };
-    let tokenizer = Opened::open(&args.model)?.language()?.tokenizer;
+    let tokenizer = env.open(model)?.language()?.tokenizer;
     if let Some(id) = ids.iter().find(|id| tokenizer.token(**id).is_none()) {
         anyhow::bail!("there is no token {id}: ids are below {}", tokenizer.vocab_size());
     }

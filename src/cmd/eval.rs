@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// perplexity does.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
-    model: String,
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
     /// The text [default: stdin]
     #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     text: Option<PathBuf>,
@@ -45,7 +45,7 @@ const WINDOW: usize = 512;
 const ROWS: usize = 32;
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = Opened::open(&args.model)?;
+    let opened = env.open(args.model.as_deref())?;
     let ids = ids(args, &opened)?;
     let vocab = opened.spec.vocab;
     if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
@@ -67,7 +67,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         anyhow::ensure!(
             score.nll.is_finite(),
             "{}: the logits are not finite; a tensor of the file may be damaged",
-            args.model
+            opened.name
         );
         return report_one(&score, args);
     };

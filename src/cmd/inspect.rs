@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 /// Show what a model is and what it takes: rinfer inspect model.gguf
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
-    model: String,
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
     /// List every tensor
     #[arg(long)]
     tensors: bool,
@@ -24,10 +24,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = Opened::open(&args.model)?;
+    let opened = env.open(args.model.as_deref())?;
     let load = args.loading.load(env);
     let mut report = Map::new();
     report.insert("model".into(), json!(opened.name));
+    if let Some(about) = &opened.about {
+        let made = json!({
+            "name": about.name, "licence": about.license.as_deref().unwrap_or("not stated"),
+            "made by": about.made_by, "quant": about.quant,
+        });
+        report.insert("bundle".into(), made);
+    }
     report.insert("architecture".into(), architecture(&opened));
     report.insert("types".into(), types(&opened));
     if args.tensors {
@@ -65,9 +72,9 @@ fn architecture(opened: &Opened) -> Value {
 fn types(opened: &Opened) -> Value {
     let mut types: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for tensor in super::tensors(opened) {
-        let (count, bytes) = types.entry(tensor.dtype.name()).or_default();
+        let (count, bytes) = types.entry(tensor.kind).or_default();
         *count += 1;
-        *bytes += tensor.bytes.len();
+        *bytes += tensor.bytes;
     }
     let each = types
         .into_iter()
@@ -76,11 +83,8 @@ fn types(opened: &Opened) -> Value {
 }
 
 fn tensors(opened: &Opened) -> Value {
-    let weights = opened.files.weights();
-    let each = weights.names().into_iter().filter_map(|name| {
-        let t = weights.get(name)?;
-        Some((name.to_owned(), json!(format!("{} {:?}", t.dtype.name(), t.shape))))
-    });
+    let each = super::tensors(opened)
+        .map(|t| (t.name.to_owned(), json!(format!("{} {:?}", t.kind, t.shape))));
     Value::Object(each.collect())
 }
 

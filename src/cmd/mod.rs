@@ -1,5 +1,6 @@
 //! The commands, one a file, and what they share.
 pub mod bench;
+pub mod bundle;
 pub mod chat;
 pub mod detokenize;
 pub mod doctor;
@@ -16,10 +17,12 @@ pub use options::{Loading, Sampler};
 use rinfer_engine::backend::Limits;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::{Load, Opened};
-use rinfer_formats::Tensor;
+use rinfer_formats::Checkpoint;
+use rinfer_formats::executable::Place;
 use rinfer_text::template::DateTime;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::path::PathBuf;
 
 /// What `main` read from the environment.
 pub struct Environment {
@@ -31,6 +34,10 @@ pub struct Environment {
     pub log: Log,
     /// The time.
     pub clock: fn() -> DateTime,
+    /// This program's file.
+    pub program: PathBuf,
+    /// Where its own model lies in it, if it has one.
+    pub own: Option<Place>,
 }
 
 /// What is said on stderr besides errors.
@@ -45,6 +52,30 @@ pub enum Log {
 }
 
 impl Environment {
+    /// Opens the model that a reference names; without one, the program's own.
+    pub fn open(&self, model: Option<&str>) -> anyhow::Result<Opened> {
+        match (model, self.own) {
+            (Some(model), _) => Ok(Opened::open(model)?),
+            (None, Some(place)) => {
+                let bundle = place.open(&self.program)?;
+                let name = self.program.display().to_string();
+                Ok(Opened::of(name, Checkpoint::Bundle(bundle))?)
+            }
+            (None, None) => Err(no_model().into()),
+        }
+    }
+    /// The model and what else of the command line follows it. A program with a model of its own takes
+    /// one word for that: it is asked, more often than about another model.
+    pub fn shift<'a>(
+        &self,
+        model: &'a Option<String>,
+        word: &'a Option<String>,
+    ) -> (Option<&'a str>, Option<&'a str>) {
+        match (model.as_deref(), word.as_deref()) {
+            (only, None) if self.own.is_some() => (None, only),
+            both => both,
+        }
+    }
     /// Says something that is not the answer.
     pub fn say(&self, level: Log, text: impl Display) {
         if level <= self.log {
@@ -52,6 +83,15 @@ impl Environment {
             eprintln!("{dim}{text}{normal}");
         }
     }
+}
+
+/// How to get a first model.
+pub fn no_model() -> Usage {
+    Usage(
+        "no model is given. Take any .gguf file or Hugging Face folder of a supported family and \
+         give its path: rinfer run path/to/model.gguf \"Hello\""
+            .into(),
+    )
 }
 
 /// The command line asks for something that is not offered: exit code 2.
@@ -83,13 +123,37 @@ pub fn limits(opened: &Opened, load: &Load, env: &Environment) -> Result<Limits,
         let context = limits.context;
         env.say(Log::Warn, format!("context {context}, not {usual}: memory has no room for more"));
     }
+    if let Some(resident) = limits.resident {
+        let mib = resident.bytes >> 20;
+        let text = format!("memory has room for {mib} MiB of the weights: others are read anew");
+        env.say(Log::Warn, text);
+    }
     Ok(limits)
 }
 
+/// A tensor of a model's files.
+pub struct Line<'a> {
+    pub name: &'a str,
+    /// How its elements are stored: a type, or a bundle's layout.
+    pub kind: &'a str,
+    pub shape: Vec<usize>,
+    pub bytes: usize,
+}
+
 /// Every tensor of a model's files.
-pub fn tensors(opened: &Opened) -> impl Iterator<Item = Tensor<'_>> {
+pub fn tensors(opened: &Opened) -> impl Iterator<Item = Line<'_>> {
     let weights = opened.files.weights();
-    weights.names().into_iter().filter_map(|name| weights.get(name))
+    weights.names().into_iter().filter_map(|name| match weights.prepared(name) {
+        Some(p) => {
+            let (kind, shape, bytes) = (p.layout, p.shape.to_vec(), p.bytes.len());
+            Some(Line { name, kind, shape, bytes })
+        }
+        None => {
+            let t = weights.get(name)?;
+            let (kind, shape, bytes) = (t.dtype.name(), t.shape.to_vec(), t.bytes.len());
+            Some(Line { name, kind, shape, bytes })
+        }
+    })
 }
 
 /// Writes to stdout and flushes, so that a reader sees every piece at once.

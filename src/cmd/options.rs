@@ -58,6 +58,20 @@ pub enum Quant {
     Int4,
 }
 
+impl From<Quant> for backend::Quant {
+    fn from(quant: Quant) -> backend::Quant {
+        match quant {
+            Quant::Native => backend::Quant::Native,
+            Quant::F32 => backend::Quant::F32,
+            Quant::Bf16 => backend::Quant::Bf16,
+            Quant::F16 => backend::Quant::F16,
+            Quant::Int8 => backend::Quant::Int8,
+            Quant::Int8int8 => backend::Quant::Int8Int8,
+            Quant::Int4 => backend::Quant::Int4,
+        }
+    }
+}
+
 impl Loading {
     /// As the library takes it.
     pub fn load(&self, env: &Environment) -> Load {
@@ -70,15 +84,7 @@ impl Loading {
                 Kv::F32 => backend::Kv::F32,
                 Kv::Q8 => backend::Kv::Q8,
             },
-            quant: match self.quant {
-                Quant::Native => backend::Quant::Native,
-                Quant::F32 => backend::Quant::F32,
-                Quant::Bf16 => backend::Quant::Bf16,
-                Quant::F16 => backend::Quant::F16,
-                Quant::Int8 => backend::Quant::Int8,
-                Quant::Int8int8 => backend::Quant::Int8Int8,
-                Quant::Int4 => backend::Quant::Int4,
-            },
+            quant: self.quant.into(),
             tier: env.tier.clone(),
             clock: env.clock,
             ..Load::default()

@@ -1,10 +1,12 @@
 //! `rinfer run`: one answer to stdout.
 use super::options::{describe, draw_seed};
-use super::{Environment, Interrupt, Interrupted, Loading, Log, Sampler, Usage, piped, put};
+use super::{
+    Environment, Interrupt, Interrupted, Loading, Log, Sampler, Usage, no_model, piped, put,
+};
 use anyhow::Context;
 use rinfer_engine::error::Error;
 use rinfer_engine::language::NoTemplate;
-use rinfer_engine::load::{Load, Opened};
+use rinfer_engine::load::Load;
 use rinfer_engine::model::Model;
 use rinfer_engine::request::{Cancel, Finish, Usage as Tokens};
 use rinfer_engine::sample::Sampling;
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Piped input is the prompt, or follows it on a new line; one line break at its end is left out.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
+    /// A bundle, a GGUF file or a Hugging Face folder
     model: Option<String>,
     /// What is asked
     prompt: Option<String>,
@@ -37,11 +39,14 @@ pub struct Args {
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     args.sampler.check()?;
-    let path = args.model.as_deref().ok_or_else(no_model)?;
-    let prompt = prompt(args)?;
+    let (model, prompt) = env.shift(&args.model, &args.prompt);
+    if model.is_none() && env.own.is_none() {
+        return Err(no_model().into());
+    }
+    let prompt = self::prompt(prompt)?;
     let interrupt = Interrupt::install()?;
     let start = Instant::now();
-    let model = load(path, args.loading.load(env), env)?;
+    let model = load(model, args.loading.load(env), env)?;
     let loaded = start.elapsed();
     let mut sampling = model.language().sampling.clone();
     args.sampler.apply(&mut sampling);
@@ -118,9 +123,9 @@ fn report(
 }
 
 /// Loads a model, saying so.
-pub fn load(path: &str, load: Load, env: &Environment) -> Result<Model, Error> {
+pub fn load(model: Option<&str>, load: Load, env: &Environment) -> anyhow::Result<Model> {
     let start = Instant::now();
-    let opened = Opened::open(path)?;
+    let opened = env.open(model)?;
     env.say(
         Log::Info,
         format!("{}: opened in {:.3} s", opened.family.name, start.elapsed().as_secs_f64()),
@@ -141,24 +146,16 @@ pub fn load(path: &str, load: Load, env: &Environment) -> Result<Model, Error> {
             limits.context
         ),
     );
-    Model::new(executor, limits, opened.spec.vocab, language, load.clock)
+    Ok(Model::new(executor, limits, opened.spec.vocab, language, load.clock)?)
 }
 
-pub fn no_model() -> Usage {
-    Usage(
-        "no model is given. Take any .gguf file or Hugging Face folder of a supported family and \
-         give its path: rinfer run path/to/model.gguf \"Hello\""
-            .into(),
-    )
-}
-
-fn prompt(args: &Args) -> anyhow::Result<String> {
+fn prompt(given: Option<&str>) -> anyhow::Result<String> {
     let piped = piped()?.map(|mut text| {
         let end = text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).len());
         text.truncate(end.unwrap_or(text.len()));
         text
     });
-    match (args.prompt.clone(), piped.filter(|text| !text.is_empty())) {
+    match (given.map(str::to_owned), piped.filter(|text| !text.is_empty())) {
         (Some(prompt), Some(piped)) => Ok(format!("{prompt}\n{piped}")),
         (Some(text), None) | (None, Some(text)) => Ok(text),
         (None, None) => {

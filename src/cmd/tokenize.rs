@@ -1,14 +1,13 @@
 //! `rinfer tokenize`: text to token ids.
 use super::{Environment, Usage, piped, put};
-use rinfer_engine::load::Opened;
 use rinfer_text::tokenizer::Special;
 use serde_json::json;
 
 /// Show a text's tokens: rinfer tokenize model.gguf "Hello world"
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
-    model: String,
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
     /// The text [default: stdin, as it is]
     text: Option<String>,
     /// Add no begin or end token
@@ -25,12 +24,13 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, _env: &Environment) -> anyhow::Result<()> {
-    let text = match &args.text {
-        Some(text) => text.clone(),
+pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    let (model, text) = env.shift(&args.model, &args.text);
+    let text = match text {
+        Some(text) => text.to_owned(),
         None => piped()?.ok_or_else(|| Usage("no text: give one, or pipe it in".into()))?,
     };
-    let tokenizer = Opened::open(&args.model)?.language()?.tokenizer;
+    let tokenizer = env.open(model)?.language()?.tokenizer;
     let plain = args.no_parse_special || args.no_special;
     let ids = tokenizer.encode(&text, if plain { Special::Plain } else { Special::Parse });
     let bare = args.no_add_special || args.no_special;

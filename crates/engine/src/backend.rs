@@ -35,6 +35,17 @@ pub struct Limits {
     pub kv: Kv,
     /// How weights are held.
     pub quant: Quant,
+    /// What of a bundle's weights may be in memory; none is all of them.
+    pub resident: Option<Resident>,
+}
+
+/// What of a bundle's weights may be in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resident {
+    /// In bytes.
+    pub bytes: usize,
+    /// Whether the system has no more, so that what leaves is not even kept as a copy of the file.
+    pub scarce: bool,
 }
 
 /// How cached keys and values are stored.
@@ -79,6 +90,21 @@ pub enum Quant {
     Int8Int8,
     /// 4 bits and a scale per 32, embeddings and head 8; activations 8.
     Int4,
+}
+
+impl Quant {
+    /// As `--quant` and bundles spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quant::Native => "native",
+            Quant::F32 => "f32",
+            Quant::Bf16 => "bf16",
+            Quant::F16 => "f16",
+            Quant::Int8 => "int8",
+            Quant::Int8Int8 => "int8int8",
+            Quant::Int4 => "int4",
+        }
+    }
 }
 
 /// Why a model could not be loaded.
@@ -146,6 +172,37 @@ pub enum LoadError {
         name: String,
         /// The type.
         to: &'static str,
+    },
+    /// A bundle's matrix in a layout of another version.
+    #[error(
+        "tensor '{name}' is packed as '{found}', which this version does not know: bundle the model \
+         again with it"
+    )]
+    Layout {
+        /// Canonical name.
+        name: String,
+        /// As the bundle calls it.
+        found: String,
+    },
+    /// A bundle's order of a norm's output that is none of its elements.
+    #[error("the order of norm '{name}' has {found} numbers, expected {width}, each below that")]
+    Order {
+        /// Canonical name.
+        name: String,
+        /// Numbers.
+        found: usize,
+        /// Elements.
+        width: usize,
+    },
+    /// A bundle's matrix that is not as long as its layout makes it.
+    #[error("tensor '{name}' has {found} packed bytes, expected {expected}: the bundle is damaged")]
+    Length {
+        /// Canonical name.
+        name: String,
+        /// In bytes.
+        found: usize,
+        /// In bytes.
+        expected: usize,
     },
     /// The backend declines the model.
     #[error("{0}")]

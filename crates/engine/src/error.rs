@@ -85,6 +85,14 @@ pub enum Error {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A file can't be written.
+    #[error("{file} was not written: {cause}")]
+    Write {
+        /// Which one.
+        file: String,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// The system refused a resource.
     #[error("{0}")]
     Io(#[from] std::io::Error),

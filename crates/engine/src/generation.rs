@@ -4,6 +4,7 @@ use crate::sample::Sampling;
 use rinfer_formats::Checkpoint;
 use rinfer_formats::gguf::{Gguf, Value as Number};
 use rinfer_formats::hf::Folder;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A checkpoint's own defaults.
@@ -24,7 +25,52 @@ impl Generation {
         match files {
             Checkpoint::Gguf(gguf) => of_gguf(gguf),
             Checkpoint::Folder(folder) => of_folder(folder),
+            // What it keeps is resolved.
+            Checkpoint::Bundle(_) => Ok(Generation::default()),
         }
+    }
+    /// The same, if its values are within their ranges; `file` is who says them.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub(crate) fn checked(self, file: &str) -> Result<Generation> {
+        match self.sampling.check(usize::MAX) {
+            Ok(()) => Ok(self),
+            Err(e) => Err(field(file, e.field, &e.found, &e.allowed)),
+        }
+    }
+}
+
+/// The sampling defaults that checkpoints set, as a bundle keeps them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as of `Sampling`")]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {
+    pub temperature: f32,
+    pub top_k: usize,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repeat_penalty: f32,
+    pub repeat_last_n: usize,
+}
+
+impl Defaults {
+    /// Of a checkpoint's.
+    pub fn of(s: &Sampling) -> Defaults {
+        Defaults {
+            temperature: s.temperature,
+            top_k: s.top_k,
+            top_p: s.top_p,
+            min_p: s.min_p,
+            repeat_penalty: s.repeat_penalty,
+            repeat_last_n: s.repeat_last_n,
+        }
+    }
+    /// The checkpoint's again.
+    pub fn sampling(&self) -> Sampling {
+        let Defaults { temperature, top_k, top_p, min_p, repeat_penalty, repeat_last_n } = *self;
+        let sampling = Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() };
+        Sampling { repeat_penalty, repeat_last_n, ..sampling }
     }
 }
 
@@ -52,7 +98,7 @@ fn of_gguf(gguf: &Gguf) -> Result<Generation> {
     };
     set(&mut s.top_k, count("top_k")?);
     set(&mut s.repeat_last_n, count("penalty_last_n")?);
-    checked(g, &file)
+    g.checked(&file)
 }
 
 fn of_folder(folder: &Folder) -> Result<Generation> {
@@ -63,7 +109,7 @@ fn of_folder(folder: &Folder) -> Result<Generation> {
         g.end.extend(ids(found, &file("config.json"), at)?);
     }
     let name = file("generation_config.json");
-    let Some(bytes) = folder.generation_config()? else { return checked(g, &name) };
+    let Some(bytes) = folder.generation_config()? else { return g.checked(&name) };
     let json: Value = serde_json::from_slice(&bytes)
         .map_err(|e| field(&name, "the text", &e.to_string(), "JSON"))?;
     g.end.extend(ids(json.get("eos_token_id"), &name, "eos_token_id")?);
@@ -79,7 +125,7 @@ fn of_folder(folder: &Folder) -> Result<Generation> {
     set(&mut s.min_p, float("min_p")?);
     set(&mut s.repeat_penalty, float("repetition_penalty")?);
     set(&mut s.top_k, float("top_k")?.map(|n| n as usize));
-    checked(g, &name)
+    g.checked(&name)
 }
 
 /// One id, a list of them, or nothing.
@@ -97,13 +143,6 @@ fn ids(found: Option<&Value>, file: &str, key: &str) -> Result<Vec<u32>> {
 fn set<T>(to: &mut T, found: Option<T>) {
     if let Some(found) = found {
         *to = found;
-    }
-}
-
-fn checked(g: Generation, file: &str) -> Result<Generation> {
-    match g.sampling.check(usize::MAX) {
-        Ok(()) => Ok(g),
-        Err(e) => Err(field(file, e.field, &e.found, &e.allowed)),
     }
 }
 

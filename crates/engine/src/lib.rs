@@ -3,6 +3,7 @@
 
 pub mod backend;
 pub mod batch;
+pub mod bundle;
 pub mod config;
 pub mod cpu;
 pub mod driver;

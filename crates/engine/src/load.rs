@@ -1,7 +1,9 @@
 //! From a reference to an executor: the one load path.
-use crate::backend::{Backend, Executor, Kv, Limits, LoadError, Quant};
+use crate::backend::{Backend, Executor, Kv, Limits, LoadError, Quant, Resident};
+use crate::bundle::About;
 use crate::config::{Config, Source};
 use crate::cpu::Cpu;
+use crate::cpu::flow::Flow;
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::fit::Fit;
@@ -10,7 +12,7 @@ use crate::memory;
 use crate::spec::ModelSpec;
 use crate::threads::Processors;
 use crate::weights;
-use rinfer_formats::Checkpoint;
+use rinfer_formats::{Checkpoint, Weights};
 use rinfer_kernels::Kernels;
 use rinfer_kernels::kv::PAGE;
 use rinfer_text::template::DateTime;
@@ -68,6 +70,8 @@ const MOST_ROWS: usize = 1 << 16;
 const MOST_POSITIONS: usize = 1 << 40;
 /// Threads that may be asked for on any machine.
 const MOST_THREADS: usize = 64;
+/// What a process takes besides, where weights come and go: the program, the tokenizer, vectors.
+const BESIDE: usize = 48 << 20;
 
 impl Load {
     /// What an executor for `spec` is sized for, were memory no concern.
@@ -102,6 +106,7 @@ impl Load {
             batch: self.batch.max(self.sequences),
             kv: self.kv,
             quant: self.quant,
+            resident: None,
         })
     }
 
@@ -159,30 +164,43 @@ pub struct Opened {
     pub family: &'static Family,
     /// The open files.
     pub files: Checkpoint,
-    config: Config,
+    /// What a bundle says of its model.
+    pub about: Option<About>,
+    /// What others say of theirs.
+    config: Option<Config>,
 }
 
 impl Opened {
-    /// Opens what a reference names: a GGUF file, or a Hugging Face folder.
+    /// Opens what a reference names: a bundle, a GGUF file, or a Hugging Face folder.
     ///
     /// # Errors
     /// What is missing, wrong or not supported.
     pub fn open(reference: impl AsRef<Path>) -> Result<Opened> {
         let path = reference.as_ref();
         refuse_remote(path)?;
-        let files = rinfer_formats::open(path)?;
-        let source = match files {
-            Checkpoint::Gguf(_) => Source::Gguf,
-            Checkpoint::Folder(_) => Source::HuggingFace,
+        Opened::of(path.display().to_string(), rinfer_formats::open(path)?)
+    }
+
+    /// Of open files, which messages call `name`.
+    ///
+    /// # Errors
+    /// As [`Opened::open`].
+    pub fn of(name: String, files: Checkpoint) -> Result<Opened> {
+        let config = match &files {
+            Checkpoint::Gguf(gguf) => Config::new(gguf.config()?, Source::Gguf),
+            Checkpoint::Folder(f) => Config::new(f.config().clone(), Source::HuggingFace),
+            Checkpoint::Bundle(bundle) => {
+                let (about, family) = About::of(bundle)?;
+                let (spec, about) = (about.spec.clone(), Some(about));
+                return Ok(Opened { name, spec, family, files, about, config: None });
+            }
         };
-        let config = Config::new(files.config()?, source);
-        let name = path.display().to_string();
         let named = weights::Checkpoint::open(config.clone(), files.weights());
         let (spec, family) = match named {
             Ok(checkpoint) => (checkpoint.spec, checkpoint.family),
             Err(cause) => return Err(Error::Load { file: name, cause }),
         };
-        Ok(Opened { name, spec, family, files, config })
+        Ok(Opened { name, spec, family, files, about: None, config: Some(config) })
     }
 
     /// Tokenizer, template, end tokens and sampling defaults.
@@ -190,7 +208,18 @@ impl Opened {
     /// # Errors
     /// As [`Language::of`].
     pub fn language(&self) -> Result<Language> {
-        Language::of(&self.files)
+        Language::of(&self.files, self.about.as_ref().map(|about| &about.language))
+    }
+
+    /// The tensors under canonical names.
+    ///
+    /// # Errors
+    /// As [`Opened::open`].
+    pub fn weights(&self) -> Result<Box<dyn Weights + '_>> {
+        let raw = self.files.weights();
+        let Some(config) = &self.config else { return Ok(Box::new(weights::Ready(raw))) };
+        let named = weights::Checkpoint::open(config.clone(), raw);
+        Ok(Box::new(named.map_err(|cause| self.at(cause))?))
     }
 
     /// What a load takes beside what there is: from the files' headers, not from weights.
@@ -200,10 +229,9 @@ impl Opened {
     pub fn fit(&self, load: &Load) -> Result<Fit> {
         let asked = load.limits(&self.spec)?;
         let room = load.memory.or_else(|| memory::available(Path::new("/")));
-        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
-        let weights = weights.map_err(|cause| self.at(cause))?;
+        let weights = self.weights()?;
         let free = load.context.is_none();
-        Ok(Fit::of(&self.spec, &weights, asked, free, room, load.threads()?))
+        Ok(Fit::of(&self.spec, &*weights, asked, free, room, load.threads()?))
     }
 
     /// What an executor is sized for. A default context is the largest, up to 4096 and at least 512,
@@ -212,12 +240,21 @@ impl Opened {
     /// # Errors
     /// An option out of its range; a model or context that memory has no room for.
     pub fn limits(&self, load: &Load) -> Result<Limits> {
+        self.agree(load.quant)?;
         let fit = self.fit(load)?;
         let Some(room) = fit.room.filter(|_| !fit.fits()) else { return Ok(fit.limits) };
+        if let Some(limits) = self.in_part(&fit, room)? {
+            return Ok(limits);
+        }
         let advice = match (fit.most, load.quant) {
             (Some(most), _) => format!("a context of {most} would fit"),
             (None, Quant::F32) => "hold the weights as the file has them".into(),
-            (None, _) => "take a smaller model or quantisation".into(),
+            (None, _) if self.about.is_some() => "even in part: take a smaller context".into(),
+            (None, _) => {
+                "take a smaller model or quantisation; or bundle it (rinfer bundle MODEL -o \
+                          FILE): of a bundle, a part of the weights is in memory at a time"
+                    .into()
+            }
         };
         let mib = |bytes: usize| bytes.div_ceil(1 << 20);
         Err(Error::Memory {
@@ -226,6 +263,36 @@ impl Opened {
             context: fit.limits.context,
             advice,
         })
+    }
+
+    /// Of a bundle, a part of the weights is enough, if there is room for that.
+    fn in_part(&self, fit: &Fit, room: usize) -> Result<Option<Limits>> {
+        if self.about.is_none() {
+            return Ok(None);
+        }
+        let least = Flow::least(&self.spec, &*self.weights()?);
+        let others = fit.takes.total() - fit.takes.weights + BESIDE;
+        let bytes = room.checked_sub(others).filter(|bytes| *bytes >= least);
+        let system = memory::available(Path::new("/"));
+        let scarce = system.is_some_and(|system| system < fit.takes.total());
+        let resident = bytes.map(|bytes| Resident { bytes, scarce });
+        Ok(resident.map(|_| Limits { resident, ..fit.limits.clone() }))
+    }
+
+    /// A bundle's weights were converted when it was made.
+    ///
+    /// # Errors
+    /// That they are to be converted to something else.
+    pub(crate) fn agree(&self, quant: Quant) -> Result<()> {
+        let (asked, Some(about)) = (quant.name(), &self.about) else { return Ok(()) };
+        if quant == Quant::Native || asked == about.quant {
+            return Ok(());
+        }
+        let problem = format!(
+            "the bundle {} holds its weights as {}: leave it out, or bundle the model anew with it",
+            self.name, about.quant
+        );
+        Err(option("quant", asked, problem))
     }
 
     fn at(&self, cause: LoadError) -> Error {
@@ -237,9 +304,8 @@ impl Opened {
     /// # Errors
     /// A tensor that is missing, misshapen or of a kind that the backend has not.
     pub fn executor(&self, backend: &dyn Backend, limits: &Limits) -> Result<Box<dyn Executor>> {
-        let weights = weights::Checkpoint::open(self.config.clone(), self.files.weights());
-        let weights = weights.map_err(|cause| self.at(cause))?;
-        backend.load(&weights.spec, &weights, limits).map_err(|cause| self.at(cause))
+        let weights = self.weights()?;
+        backend.load(&self.spec, &*weights, limits).map_err(|cause| self.at(cause))
     }
 }
 

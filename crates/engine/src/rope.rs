@@ -1,9 +1,11 @@
 //! Rotary positions: what a table is, and the numbers in it.
 //! Su et al. 2021, arXiv:2104.09864.
+use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
 /// A rotary table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Rope {
     /// Base of the frequencies `theta^(-2i/dim)`.
     pub theta: f32,
@@ -18,7 +20,8 @@ pub struct Rope {
 }
 
 /// Which two elements of a head form a rotated pair.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RopeLayout {
     /// (i, i + dim/2), as Hugging Face stores it.
     Halves,
@@ -27,7 +30,8 @@ pub enum RopeLayout {
 }
 
 /// How rotary frequencies are changed to reach longer contexts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Scaling {
     /// Not at all.
     None,
@@ -82,7 +86,8 @@ pub enum Scaling {
 }
 
 /// What LongRoPE does to frequencies.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Stretch {
     /// Divisors, one a pair.
     pub factors: Vec<f32>,

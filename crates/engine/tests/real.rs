@@ -10,7 +10,7 @@ use rinfer_testkit::shared::{model, shared};
 use serde_json::Value;
 
 const EXACT: Limits =
-    Limits { slots: 1, context: 256, positions: 256, batch: 64, kv: Kv::F32, quant: Quant::F32 };
+    Limits { slots: 1, context: 256, positions: 256, batch: 64, kv: Kv::F32, ..rig::LIMITS };
 const NATIVE: Limits = Limits { kv: Kv::F16, quant: Quant::Native, ..EXACT };
 
 /// Mean divergence from the reference's ten best tokens and the rest of its mass, and the share of

@@ -1,4 +1,5 @@
 //! What can be wrong with a checkpoint, one variant a cause.
+use crate::bundle::Bundle;
 use std::fmt;
 use std::path::Path;
 
@@ -36,6 +37,43 @@ pub enum Cause {
     /// A file of another kind.
     #[error("not a safetensors file: it looks like {looks}; {}", looks.advice())]
     NotSafetensors { looks: Looks },
+    /// A file of another kind.
+    #[error("not a bundle: it looks like {looks}; {}", looks.advice())]
+    NotBundle { looks: Looks },
+    /// A bundle of a version to come.
+    #[error(
+        "written by a newer rinfer: format {found}, this one reads up to {most}; take a newer \
+         rinfer, or bundle the model again with this one"
+    )]
+    Newer { found: u32, most: u32 },
+    /// Bytes that are not those that were written.
+    #[error(
+        "{what} (bytes {from} to {to}) is damaged: it is not what was written; fetch the file \
+         again, or bundle the model again"
+    )]
+    Damaged { what: String, from: u64, to: u64 },
+    /// More bytes than there must be.
+    #[error(
+        "the bundle ends at byte {end}, the file has {size}: something was added; fetch it again"
+    )]
+    Beyond { end: u64, size: u64 },
+    /// A file that no system runs.
+    #[error("not a program: it looks like {looks}; give a rinfer")]
+    NoProgram { looks: Looks },
+    /// A program without a place to note a bundle, or with several.
+    #[error(
+        "a program that has no model, and is no rinfer of this version that one can be put into"
+    )]
+    NoSlot,
+    /// A program for macOS that nothing can be put into.
+    #[error("the program for macOS {what}")]
+    MachO { what: &'static str },
+    /// A program that its system would not run.
+    #[error(
+        "the program would have {size} bytes, and Windows and macOS run none beyond {most}: ship \
+         rinfer and a .rinf beside it (rinfer bundle MODEL -o FILE)"
+    )]
+    LargeProgram { size: u64, most: u64 },
     /// A GGUF for big-endian machines.
     #[error(
         "a big-endian GGUF (version {version}); fetch a little-endian one, or convert it \
@@ -187,6 +225,8 @@ pub enum Looks {
     Zip,
     Gzip,
     Gguf,
+    Bundle,
+    Program,
     Safetensors,
     OldGgml,
     Unknown,
@@ -203,6 +243,9 @@ impl Looks {
         match head {
             [] => Looks::Empty,
             [b'G', b'G', b'U', b'F', ..] => Looks::Gguf,
+            _ if Bundle::begins(head) => Looks::Bundle,
+            [0x7f, b'E', b'L', b'F', ..] | [b'M', b'Z', ..] => Looks::Program,
+            [0xcf, 0xfa, 0xed, 0xfe, ..] | [0xca, 0xfe, 0xba, 0xbe, ..] => Looks::Program,
             // Before what is known by fewer bytes: these are a length.
             [_, _, _, _, _, 0, 0, 0, b'{', ..] => Looks::Safetensors,
             [b'P', b'K', 3 | 5 | 7, ..] => Looks::Zip,
@@ -227,6 +270,8 @@ impl Looks {
             }
             Looks::Zip | Looks::Gzip => "unpack it, or fetch the model itself",
             Looks::Gguf => "open it as GGUF",
+            Looks::Bundle => "open it as a bundle",
+            Looks::Program => "give a model, or a program that rinfer put one into",
             Looks::Safetensors => "give the folder that holds it and its config.json",
             Looks::OldGgml => "fetch the model as GGUF",
             Looks::Json | Looks::Text | Looks::Unknown => {
@@ -247,6 +292,8 @@ impl fmt::Display for Looks {
             Looks::Zip => "a ZIP archive (or a PyTorch checkpoint)",
             Looks::Gzip => "a gzip archive",
             Looks::Gguf => "GGUF",
+            Looks::Bundle => "a bundle",
+            Looks::Program => "a program",
             Looks::Safetensors => "safetensors",
             Looks::OldGgml => "a GGML file from before GGUF",
             Looks::Unknown => "nothing known",

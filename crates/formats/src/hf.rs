@@ -83,6 +83,14 @@ impl Folder {
     pub fn special_tokens_map(&self) -> Result<Option<Vec<u8>>, Error> {
         read(&self.path, "special_tokens_map.json")
     }
+    /// The model card, README.md, if there is one.
+    ///
+    /// # Errors
+    /// If it can't be read, or is too large.
+    pub fn readme(&self) -> Result<Option<String>, Error> {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(read(&self.path, "README.md")?.map(text))
+    }
     /// The chat template in a file of its own: chat_template.jinja, or the field of
     /// chat_template.json. Older models have it in tokenizer_config.json.
     ///

@@ -8,5 +8,7 @@ pub const NESTING: usize = 4;
 pub const ALIGNMENT: u64 = 1 << 20;
 /// A safetensors header, in bytes. Headers of 126 MB exist.
 pub const SAFETENSORS_HEADER: u64 = 512 << 20;
+/// A bundle's header, in bytes.
+pub const BUNDLE_HEADER: u64 = 64 << 20;
 /// A JSON or template file that is read whole, in bytes. Tokenizers reach 35 MB.
 pub const SIDE_FILE: u64 = 256 << 20;

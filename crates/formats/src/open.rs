@@ -1,5 +1,7 @@
 //! Opens whatever path a user gives.
+use crate::bundle::Bundle;
 use crate::error::{Cause, Error, Looks};
+use crate::executable;
 use crate::gguf::{Gguf, split};
 use crate::hf::{Folder, list};
 use crate::tensor::Weights;
@@ -13,10 +15,12 @@ pub enum Checkpoint {
     Gguf(Gguf),
     /// A folder of safetensors.
     Folder(Folder),
+    /// A bundle.
+    Bundle(Bundle),
 }
 
-/// Opens a GGUF file, a folder with config.json and safetensors, or a folder with one GGUF file or all
-/// files of one that is split.
+/// Opens a bundle or the program that has one, a GGUF file, a folder with config.json and
+/// safetensors, or a folder with one GGUF file or all files of one that is split.
 /// What a file is follows from its content, not from its name.
 ///
 /// # Errors
@@ -24,7 +28,11 @@ pub enum Checkpoint {
 pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
     let path = path.as_ref();
     if !path.is_dir() {
-        return Gguf::open(path).map(Checkpoint::Gguf);
+        return match beginning(path) {
+            Looks::Bundle => Bundle::open(path).map(Checkpoint::Bundle),
+            Looks::Program => executable::bundle(path).map(Checkpoint::Bundle),
+            _ => Gguf::open(path).map(Checkpoint::Gguf),
+        };
     }
     let has = |name: &str| path.join(name).exists();
     let weights = !list(path, ".safetensors")?.is_empty() || has("model.safetensors.index.json");
@@ -32,7 +40,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
         return Folder::open(path).map(Checkpoint::Folder);
     }
     let mut names = list(path, "")?;
-    names.retain(|name| is_gguf(&path.join(name)));
+    names.retain(|name| beginning(&path.join(name)) == Looks::Gguf);
     // Sorted, so that the files of a set are neighbours.
     names.dedup_by(|a, b| split::same(a, b));
     match &names[..] {
@@ -49,24 +57,15 @@ impl Checkpoint {
         match self {
             Checkpoint::Gguf(gguf) => gguf,
             Checkpoint::Folder(folder) => folder,
-        }
-    }
-    /// The hyper-parameters, in the vocabulary of Hugging Face's config.json.
-    ///
-    /// # Errors
-    /// As [`Gguf::config`].
-    pub fn config(&self) -> Result<serde_json::Value, Error> {
-        match self {
-            Checkpoint::Gguf(gguf) => gguf.config(),
-            Checkpoint::Folder(folder) => Ok(folder.config().clone()),
+            Checkpoint::Bundle(bundle) => bundle,
         }
     }
 }
 
-/// Whether a regular file begins like a GGUF.
-fn is_gguf(path: &Path) -> bool {
-    let mut magic = Vec::new();
-    path.is_file()
-        && std::fs::File::open(path).is_ok_and(|f| f.take(4).read_to_end(&mut magic).is_ok())
-        && Looks::at(&magic) == Looks::Gguf
+/// What a regular file's first bytes look like; those of others are not looked at.
+fn beginning(path: &Path) -> Looks {
+    let mut bytes = Vec::new();
+    let read = |file: std::fs::File| file.take(8).read_to_end(&mut bytes);
+    let read = path.is_file() && std::fs::File::open(path).and_then(read).is_ok();
+    if read { Looks::at(&bytes) } else { Looks::Unknown }
 }

@@ -1,4 +1,5 @@
 //! Weights as they lie in a file: names, types, shapes and bytes.
+use crate::map::Bytes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -85,6 +86,17 @@ impl<'a> Tensor<'a> {
     }
 }
 
+/// A matrix, or several of one shape one after another, as the kernels read them.
+#[derive(Clone, Debug)]
+pub struct Prepared<'a> {
+    /// The kernels' name for how it lies.
+    pub layout: &'a str,
+    /// Rows and columns are last.
+    pub shape: &'a [usize],
+    /// Of all of it, aligned to 64.
+    pub bytes: Bytes,
+}
+
 /// Where a backend takes weights from: a GGUF file, a folder of safetensors, a bundle.
 pub trait Weights: Sync {
     /// The tensor called `name`, if there is one.
@@ -104,6 +116,15 @@ pub trait Weights: Sync {
     }
     /// The tensor called `name` with its columns in [`Weights::order`], where it takes less memory so.
     fn in_order(&self, _name: &str) -> Option<Tensor<'_>> {
+        None
+    }
+    /// The tensor called `name` as the kernels read it, where that is how it is stored: then it is no
+    /// [`Weights::get`].
+    fn prepared(&self, _name: &str) -> Option<Prepared<'_>> {
+        None
+    }
+    /// The order in which the norm called `name` makes its output, where that is stored.
+    fn stored_order(&self, _name: &str) -> Option<Arc<[u32]>> {
         None
     }
     /// Every name, in file order.

@@ -18,6 +18,11 @@ fn check(target: &str, exercise: fn(&[u8])) {
 }
 
 #[test]
+fn bundle() {
+    check("bundle", exercise::bundle);
+}
+
+#[test]
 fn gguf() {
     check("gguf", exercise::gguf);
 }

@@ -2,8 +2,9 @@
 //!
 //! Weights lie together in huge pages, where the system has them: these take a fraction of the time
 //! to be supplied, and a stream of weights meets 512 times fewer of them.
-use memmap2::MmapMut;
+use memmap2::{Mmap, MmapMut};
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a huge page on the systems that are asked for them.
@@ -32,7 +33,7 @@ impl Room {
         self.used.set((from + len).next_multiple_of(LINE));
         // SAFETY: in bounds, as was just checked.
         let start = unsafe { self.block.start.add(from) };
-        Aligned { block: Block { start, len, ..self.block.clone() } }
+        Aligned { block: Block { start, len, holder: self.block.holder.clone() } }
     }
 }
 
@@ -59,16 +60,46 @@ impl Aligned {
     }
 }
 
+/// Bytes aligned to 64 that nobody writes any more: a clone refers to the same ones.
+#[derive(Clone)]
+pub struct Fixed {
+    block: Block,
+}
+
+impl Fixed {
+    /// A part of a mapped file, which stays mapped as long as any clone lives; none if it is not
+    /// in the file, or begins off the grid.
+    pub fn of_map(map: &Arc<Mmap>, part: Range<usize>) -> Option<Fixed> {
+        let bytes = map.get(part)?;
+        let (start, len) = (bytes.as_ptr().cast_mut(), bytes.len());
+        let holder: Arc<dyn Send + Sync> = map.clone();
+        start.addr().is_multiple_of(LINE).then_some(Fixed { block: Block { start, len, holder } })
+    }
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the block's bytes are initialised and live as long as the mapping that it holds;
+        // no `Aligned` refers to them, so nothing writes them. That others may change a mapped file
+        // is the caveat of whoever maps one.
+        unsafe { std::slice::from_raw_parts(self.block.start, self.block.len) }
+    }
+}
+
+impl From<Aligned> for Fixed {
+    fn from(written: Aligned) -> Fixed {
+        Fixed { block: written.block }
+    }
+}
+
 /// A part of a mapping.
 #[derive(Clone)]
 struct Block {
     start: *mut u8,
     len: usize,
     /// What holds the bytes.
-    _map: Arc<MmapMut>,
+    holder: Arc<dyn Send + Sync>,
 }
 // SAFETY: plain bytes of a mapping that it keeps alive. A room's block is lent piece by piece, each
-// byte once, and a piece is written through `&mut` only.
+// byte once, and a piece is written through the `&mut` of an `Aligned` only.
 unsafe impl Send for Block {}
 // SAFETY: as above; what `Room` counts with is not `Sync`, so neither is a room.
 unsafe impl Sync for Block {}
@@ -86,7 +117,7 @@ impl Block {
         }
         // SAFETY: the mapping has `len` bytes and as many more as are skipped.
         let start = unsafe { map.as_mut_ptr().add(skip) };
-        Block { start, len, _map: Arc::new(map) }
+        Block { start, len, holder: Arc::new(map) }
     }
 }
 
@@ -119,6 +150,21 @@ mod tests {
         for (i, (one, len)) in all.iter().zip(takes).enumerate() {
             assert_eq!(one.bytes(), vec![i as u8 + 1; *len]);
         }
+    }
+
+    #[test]
+    fn parts_of_a_file_outlive_their_map() {
+        let path = std::env::temp_dir().join(format!("rinfer-room-{}", std::process::id()));
+        let content: Vec<u8> = (0..9_000u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        // SAFETY: nobody else has the file.
+        let map = Arc::new(unsafe { Mmap::map(&std::fs::File::open(&path).unwrap()) }.unwrap());
+        std::fs::remove_file(path).unwrap();
+        assert!(Fixed::of_map(&map, 64..9_001).is_none());
+        assert!(Fixed::of_map(&map, 32..64).is_none());
+        let part = Fixed::of_map(&map, 128..8_000).unwrap();
+        drop(map);
+        assert_eq!(part.clone().bytes(), &content[128..8_000]);
     }
 
     #[test]

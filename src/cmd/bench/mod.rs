@@ -10,7 +10,6 @@ use anyhow::anyhow;
 use measure::{Bench, Measured, Test};
 use rinfer_engine::backend::Backend;
 use rinfer_engine::error::Error;
-use rinfer_engine::load::Opened;
 use rinfer_kernels::Team;
 use rinfer_kernels::kv::PAGE;
 use std::time::Instant;
@@ -18,8 +17,8 @@ use std::time::Instant;
 /// Measure a model's speed: rinfer bench model.gguf
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// A GGUF file or a Hugging Face folder
-    model: String,
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
     /// Tokens of the prompt; 0 leaves this test out
     #[arg(long, value_name = "N", default_value_t = 512)]
     prefill: usize,
@@ -52,6 +51,8 @@ pub struct Args {
 /// What was measured, and on what.
 struct On<'a> {
     args: &'a Args,
+    /// What the model's file is called.
+    model: String,
     backend: String,
     tier: &'static str,
     threads: usize,
@@ -71,7 +72,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let problem = "--context is no option of bench: --depth, --prefill and --decode make it";
         return Err(Usage(problem.into()).into());
     }
-    let opened = Opened::open(&args.model)?;
+    let opened = env.open(args.model.as_deref())?;
     load.context = Some(context(args));
     load.sequences = args.parallel;
     load.positions =
@@ -81,10 +82,11 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let executor = opened.executor(&backend, &limits)?;
     let on = On {
         args,
+        model: opened.name.clone(),
         backend: backend.name().to_uppercase(),
         tier: load.kernels()?.name,
         threads: load.threads()?,
-        bytes: tensors(&opened).map(|t| t.bytes.len()).sum(),
+        bytes: tensors(&opened).map(|t| t.bytes).sum(),
         parameters: tensors(&opened).map(|t| t.shape.iter().product::<usize>()).sum(),
     };
     env.say(Log::Info, format!("loaded in {:.2} s", start.elapsed().as_secs_f64()));

@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn json(results: &[Measured], on: &On) -> String {
     let results: Vec<Value> = results.iter().map(|r| result(r, on)).collect();
     let report = json!({
-        "model": on.args.model, "size_bytes": on.bytes, "parameters": on.parameters,
+        "model": on.model, "size_bytes": on.bytes, "parameters": on.parameters,
         "backend": on.backend, "tier": on.tier, "results": results,
     });
     format!("{report:#}\n")
@@ -43,7 +43,7 @@ fn result(r: &Measured, on: &On) -> Value {
 
 /// The columns of llama-bench, and how far the runs lie apart.
 pub fn markdown(results: &[Measured], on: &On) -> String {
-    let mut text = format!("{}, {} tier\n\n{}", on.args.model, on.tier, speeds(results, on));
+    let mut text = format!("{}, {} tier\n\n{}", on.model, on.tier, speeds(results, on));
     if on.args.profile {
         text += "\nWhere the time goes: microseconds a token and percent of the whole, all runs \
                  together\n\n";
@@ -71,7 +71,7 @@ fn speeds(results: &[Measured], on: &On) -> String {
     let row = |r: &Measured| {
         let rates = r.rates();
         let (mean, deviation) = mean_and_deviation(&rates);
-        let mut row = vec![name(&on.args.model), size(on.bytes), count(on.parameters)];
+        let mut row = vec![name(&on.model), size(on.bytes), count(on.parameters)];
         row.extend([on.backend.clone(), on.threads.to_string()]);
         row.extend(many.then(|| on.args.parallel.to_string()));
         row.extend([r.test.label(), format!("{mean:.2} ± {deviation:.2}")]);

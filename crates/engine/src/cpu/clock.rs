@@ -64,7 +64,6 @@ mod tests {
     use crate::profile::Work;
     use rinfer_kernels::Layout;
     use rinfer_kernels::room::Room;
-    use std::sync::Arc;
     use std::time::Duration;
 
     /// Two laps around a pause between passes, which is no one's.
@@ -103,7 +102,7 @@ mod tests {
         let packed = |layout, rows, cols| {
             let bytes = Packed::size(layout, rows, cols);
             let room = Room::new(bytes).take(bytes);
-            Packed::from_bytes(layout, rows, cols, Arc::new(room)).expect("as many bytes")
+            Packed::from_bytes(layout, rows, cols, room.into()).expect("as many bytes")
         };
         let (codes, floats) = (packed(Layout::W8, 16, 64), packed(Layout::F32, 32, 64));
         let mut clock = Clock::default();

@@ -1,5 +1,6 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
 use super::clock::Clock;
+use super::flow::Flow;
 use super::pack::Packer;
 use super::plan::{Block, NormWeights, PartStep, Plan, Step};
 use super::scratch::Scratch;
@@ -23,7 +24,9 @@ pub struct CpuExecutor {
     scratch: Scratch,
     state: Pages,
     limits: Limits,
+    layers: usize,
     clock: Clock,
+    flow: Flow,
     /// Of the batch at hand.
     ids: Vec<u32>,
     rows: Vec<AttendRow>,
@@ -49,6 +52,8 @@ pub(crate) struct Pass<'a> {
     pub recurrent: &'a mut Recurrent,
     /// Where the time goes.
     pub clock: &'a mut Clock,
+    /// Which weights come and go.
+    pub flow: &'a mut Flow,
 }
 
 impl Pass<'_> {
@@ -96,7 +101,9 @@ impl CpuExecutor {
             scratch: Scratch::new(spec, limits, ctx.team.threads()),
             state: Pages::new(spec, limits),
             limits: limits.clone(),
+            layers: spec.layers.len(),
             clock: Clock::default(),
+            flow: Flow::new(spec, weights, limits),
             ids: Vec::with_capacity(limits.batch),
             rows: Vec::with_capacity(limits.batch),
             runs: Vec::with_capacity(limits.slots),
@@ -150,11 +157,14 @@ impl backend::Executor for CpuExecutor {
         self.clock.lap(Kind::Other);
         let (prompts, groups, cache, recurrent) = self.state.parts();
         let (ctx, rows, runs, clock) = (&self.ctx, &self.rows, &self.runs, &mut self.clock);
-        let mut pass = Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock };
+        let flow = &mut self.flow;
+        let mut pass = Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow };
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
+        pass.flow.enter(self.layers);
         let Plan { head, embed, .. } = &self.plan;
         let Scratch { stream, head: buffers, .. } = &mut self.scratch;
         head.run(&mut pass, &embed.table, stream, &self.wanted, buffers, &mut out.data);
+        pass.flow.leave();
         Ok(())
     }
     fn state(&mut self) -> &mut dyn State {
@@ -184,6 +194,7 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
         altup.expand(pass, &s.stream, &mut s.input, b);
     }
     for step in &plan.steps {
+        pass.flow.enter(step.layer);
         if let (Some(turn), Some(altup), Some(b)) = (step.turn, &plan.altup, &mut s.altup) {
             altup.turn(pass, turn, &mut s.stream, b);
         }

@@ -10,6 +10,7 @@ mod attention;
 mod clock;
 mod embed;
 mod executor;
+pub(crate) mod flow;
 mod head;
 mod laurel;
 mod mla;
@@ -22,6 +23,7 @@ mod plan;
 mod recurrent;
 mod router;
 pub(crate) mod scratch;
+pub(crate) mod stored;
 
 pub use executor::CpuExecutor;
 pub(crate) use recurrent::floats;

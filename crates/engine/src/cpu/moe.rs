@@ -15,6 +15,7 @@ use rinfer_kernels::{Act, Mat};
 
 /// One mixture, resolved.
 pub(crate) struct MoeStep {
+    layer: usize,
     router: Projection,
     /// Of the stream, if that is what the router reads.
     router_norm: Option<NormWeights>,
@@ -53,6 +54,7 @@ impl MoeStep {
         let act = mlp::function(&m.expert);
         let shared = m.shared.as_ref().map(|s| SharedStep::new(spec, i, s, packer)).transpose()?;
         Ok(MoeStep {
+            layer: i,
             router: Projection::new(&layer(i, "ffn_gate_inp"), how.bias, packer)?,
             router_norm: router_norm(i, how.input, packer)?,
             chooser: Chooser {
@@ -96,6 +98,7 @@ impl MoeStep {
     ) {
         let b = &mut buffers[self.buffers];
         let choices = &b.choices[..x.rows() * b.top_k];
+        pass.flow.visit(self.layer, choices.iter().map(|choice| choice.expert as usize));
         let routes = Routes { choices, weighs: self.weighs };
         ops::experts(pass.ctx, &self.experts, x, &routes, &mut b.scratch, out, store);
         for (expert, rows) in b.scratch.visited() {

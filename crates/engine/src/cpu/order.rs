@@ -8,7 +8,7 @@ use crate::backend::Quant;
 use crate::spec::{Attention, Branch, Mlp, ModelSpec, Norm, NormKind, Op, Reads, Skip};
 use crate::weights::{branch_norms, layer};
 use rinfer_formats::Weights;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// An order: its element `k` is element `order[k]` of what it is an order of.
@@ -21,6 +21,8 @@ pub(crate) struct Orders {
     columns: HashMap<String, Order>,
     /// Of matrices' rows and biases, and of norms.
     rows: HashMap<String, Order>,
+    /// Of norms' outputs.
+    norms: BTreeMap<String, Order>,
     /// That a plan holds.
     bytes: usize,
 }
@@ -46,6 +48,15 @@ impl Orders {
         self.rows.get(stem)
     }
 
+    /// Of the output of the norm called so, without a suffix.
+    pub fn norm(&self, name: &str) -> Option<&Order> {
+        self.norms.get(name)
+    }
+    /// All of these, by name.
+    pub fn norms(&self) -> Vec<(&str, &Order)> {
+        self.norms.iter().map(|(name, order)| (&**name, order)).collect()
+    }
+
     /// Of the norms' orders.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -56,6 +67,13 @@ impl Orders {
             return;
         };
         if branch.reads != Reads::Stream || branch.shared.is_some() {
+            return;
+        }
+        let norm = layer(i, branch_norms(branch).0);
+        // A bundle has what is packed in its order, and says in which norms are to make theirs.
+        if let Some(order) = weights.stored_order(&norm) {
+            self.bytes += size_of_val(&order[..]);
+            self.norms.insert(norm, order);
             return;
         }
         let [part] = &parts[..] else { return };
@@ -92,7 +110,8 @@ impl Orders {
         };
         let Some(order) = inputs.iter().find_map(|input| order(input)) else { return };
         self.bytes += size_of_val(&order[..]);
-        self.rows.insert(name(branch_norms(branch).0), order.clone());
+        self.norms.insert(norm.clone(), order.clone());
+        self.rows.insert(norm, order.clone());
         self.columns.extend(inputs.into_iter().map(|input| (input, order.clone())));
     }
 }

@@ -1,11 +1,13 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
 use super::order::{Order, Orders, turn};
+use super::stored::stored;
 use crate::backend::{Limits, LoadError, Quant};
 use crate::size;
 use crate::spec::ModelSpec;
+use crate::weights::{Need, needs};
 use rinfer_formats::quant::{Codes, Packs, codes, dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
-use rinfer_kernels::layout::{RowCodes, Source};
+use rinfer_kernels::layout::{PANEL, RowCodes, Source};
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Layout, Packed, Team};
 use std::mem::take;
@@ -28,28 +30,95 @@ impl<'a> Packer<'a> {
         limits: &Limits,
         team: &'a Team,
     ) -> Packer<'a> {
-        let room = Room::new(size::weights(spec, weights, limits));
+        // What a bundle has packed takes no room.
+        let stored = needs(spec).iter().any(|need| weights.prepared(&need.name).is_some());
+        let room = Room::new(if stored { 0 } else { size::weights(spec, weights, limits) });
         let orders = Orders::of(spec, weights, limits.quant);
         Packer { team, weights, quant: limits.quant, orders, room }
     }
+    /// For whoever packs matrices and keeps none.
+    pub fn streaming(
+        spec: &ModelSpec,
+        weights: &'a dyn Weights,
+        quant: Quant,
+        team: &'a Team,
+    ) -> Packer<'a> {
+        let orders = Orders::of(spec, weights, quant);
+        Packer { team, weights, quant, orders, room: Room::new(0) }
+    }
+    /// The layout that a needed matrix has or will have.
+    pub fn layout(&self, need: &Need) -> Result<Layout, LoadError> {
+        let cols = need.shape.last().copied().unwrap_or(1);
+        let layout = layout_in(&self.orders, self.weights, &need.name, cols, self.quant);
+        layout.ok_or_else(|| missing(&need.name))
+    }
     /// The matrix called `name`, its columns and rows in the orders that they are read in.
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
+        if let Some(mut stored) = stored(self.weights, name)? {
+            return stored.pop().ok_or_else(|| missing(name));
+        }
+        let (tensor, orders) = self.in_orders(name)?;
+        self.pack(name, tensor, orders)
+    }
+    /// The tensor of a matrix, and what orders of its rows and columns are left to bring it in.
+    fn in_orders(&self, name: &str) -> Result<(Tensor<'_>, [Option<&Order>; 2]), LoadError> {
         let (rows, columns) = (self.orders.rows(name), self.orders.columns(name));
         let lies = columns.is_some_and(|columns| lies(self.weights, name, columns));
         let tensor = if lies { self.weights.in_order(name) } else { self.weights.get(name) };
-        let tensor = tensor.ok_or_else(|| LoadError::Missing { name: name.to_owned() })?;
-        self.pack(name, tensor, [rows, columns.filter(|_| !lies)])
+        let tensor = tensor.ok_or_else(|| missing(name))?;
+        Ok((tensor, [rows, columns.filter(|_| !lies)]))
+    }
+    /// Every norm's order, by its name.
+    pub fn orders(&self) -> Vec<(&str, &Order)> {
+        self.orders.norms()
     }
     /// The order in which the norm called `name` makes its output, if that is not its input's.
     pub fn order(&self, name: &str) -> Option<Order> {
-        self.orders.rows(&format!("{name}.weight")).cloned()
+        self.orders.norm(name).cloned()
     }
     /// The matrices that lie one after another in the tensor called `name`, `[count, rows, cols]`.
     pub fn stack(&self, name: &str) -> Result<Vec<Packed>, LoadError> {
-        let missing = || LoadError::Missing { name: name.to_owned() };
-        let (_, shape) = self.weights.describe(name).ok_or_else(missing)?;
-        let part = |i| self.pack(name, self.weights.part(name, i).ok_or_else(missing)?, [None; 2]);
+        if let Some(stored) = stored(self.weights, name)? {
+            return Ok(stored);
+        }
+        let (_, shape) = self.weights.describe(name).ok_or_else(|| missing(name))?;
+        let part = |i| {
+            let part = self.weights.part(name, i).ok_or_else(|| missing(name))?;
+            self.pack(name, part, [None; 2])
+        };
         (0..shape.first().copied().unwrap_or(0)).map(part).collect()
+    }
+    /// The packed bytes of the matrix or the matrices called `name`, a run of rows at a time.
+    pub fn runs<E: From<LoadError>>(
+        &self,
+        name: &str,
+        put: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(stored) = self.weights.prepared(name) {
+            return stored.bytes.chunks(RUN).try_for_each(|run| {
+                put(run)?;
+                self.weights.release(run);
+                Ok(())
+            });
+        }
+        let (_, shape) = self.weights.describe(name).ok_or_else(|| missing(name))?;
+        let parts = if let [count, _, _] = shape[..] { Some(count) } else { None };
+        for i in 0..parts.unwrap_or(1) {
+            let (tensor, orders) = match parts {
+                Some(_) => (self.weights.part(name, i).ok_or_else(|| missing(name))?, [None; 2]),
+                None => self.in_orders(name)?,
+            };
+            let (matrix, layout) = self.prepare(name, tensor, orders)?;
+            let (rows, cols) = (matrix.tensor.rows(), matrix.tensor.cols());
+            let panels = (RUN / Packed::size(layout, PANEL, cols).max(1)).max(1);
+            for from in (0..rows).step_by(panels * PANEL) {
+                let run = Run { matrix: &matrix, from };
+                let count = (rows - from).min(panels * PANEL);
+                let room = Room::new(Packed::size(layout, count, cols));
+                put(Packed::pack(self.team, &room, layout, count, cols, &run).bytes())?;
+            }
+        }
+        Ok(())
     }
     fn pack(
         &self,
@@ -57,7 +126,17 @@ impl<'a> Packer<'a> {
         tensor: Tensor<'_>,
         orders: [Option<&Order>; 2],
     ) -> Result<Packed, LoadError> {
-        let (rows, cols, dtype) = (tensor.rows(), tensor.cols(), tensor.dtype);
+        let (matrix, layout) = self.prepare(name, tensor, orders)?;
+        let (rows, cols) = (matrix.tensor.rows(), matrix.tensor.cols());
+        Ok(Packed::pack(self.team, &self.room, layout, rows, cols, &matrix))
+    }
+    fn prepare<'t>(
+        &'t self,
+        name: &str,
+        tensor: Tensor<'t>,
+        orders: [Option<&'t Order>; 2],
+    ) -> Result<(Matrix<'t>, Layout), LoadError> {
+        let (cols, dtype) = (tensor.cols(), tensor.dtype);
         let layout = match orders {
             [_, Some(_)] => Layout::F32,
             _ => layout(name, dtype, cols, self.quant),
@@ -65,13 +144,8 @@ impl<'a> Packer<'a> {
         // Refused here rather than in a row, which can't.
         let none = dequantise(dtype, &[], &mut []);
         none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
-        let matrix = Matrix {
-            form: form(name, &tensor, layout, self.quant)?,
-            tensor,
-            weights: self.weights,
-            orders,
-        };
-        Ok(Packed::pack(self.team, &self.room, layout, rows, cols, &matrix))
+        let form = form(name, &tensor, layout, self.quant)?;
+        Ok((Matrix { form, tensor, weights: self.weights, orders }, layout))
     }
     /// The vector called `name`.
     pub fn vector(&self, name: &str) -> Result<Vec<f32>, LoadError> {
@@ -85,8 +159,15 @@ impl<'a> Packer<'a> {
         Ok(out)
     }
     fn get(&self, name: &str) -> Result<Tensor<'_>, LoadError> {
-        self.weights.get(name).ok_or_else(|| LoadError::Missing { name: name.to_owned() })
+        self.weights.get(name).ok_or_else(|| missing(name))
     }
+}
+
+/// Packed bytes that are made at a time where they are not kept.
+const RUN: usize = 16 << 20;
+
+fn missing(name: &str) -> LoadError {
+    LoadError::Missing { name: name.to_owned() }
 }
 
 /// The layout that the matrix called `name` is packed in; none if it is not there.
@@ -97,6 +178,9 @@ pub(crate) fn layout_in(
     cols: usize,
     quant: Quant,
 ) -> Option<Layout> {
+    if let Some(stored) = weights.prepared(name) {
+        return Layout::named(stored.layout);
+    }
     let (dtype, _) = weights.describe(name)?;
     match orders.columns(name) {
         None => Some(layout(name, dtype, cols, quant)),
@@ -115,9 +199,9 @@ fn lies(weights: &dyn Weights, name: &str, columns: &Order) -> bool {
 pub(crate) fn layout(name: &str, dtype: DType, cols: usize, quant: Quant) -> Layout {
     let quant = kept(name, quant);
     let layout = match (quant, converted(name, quant)) {
-        (Quant::Native, _) => dtype.format().packs().map(layout_of),
+        (Quant::Native, _) => dtype.format().packs().map(packed_as),
         (Quant::Int8, Some(_)) => Some(Layout::W8X),
-        (_, to) => to.and_then(|to| to.format().packs()).map(layout_of),
+        (_, to) => to.and_then(|to| to.format().packs()).map(packed_as),
     };
     layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
 }
@@ -158,7 +242,7 @@ enum Form {
 /// A conversion of what was quantised before, or of numbers beyond the type's range.
 fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, quant: Quant) -> Result<Form, LoadError> {
     let quant = kept(name, quant);
-    let own = tensor.dtype.format().packs().map(layout_of);
+    let own = tensor.dtype.format().packs().map(packed_as);
     let to = converted(name, quant).filter(|_| layout != Layout::F32);
     if to.map_or(own == Some(layout), |to| to == tensor.dtype) {
         return Ok(Form::AsTheyAre);
@@ -227,7 +311,22 @@ impl Source for Matrix<'_> {
     }
 }
 
-fn layout_of(packs: Packs) -> Layout {
+/// Some rows of a matrix.
+struct Run<'a> {
+    matrix: &'a Matrix<'a>,
+    from: usize,
+}
+
+impl Source for Run<'_> {
+    fn row(&self, i: usize, out: &mut RowCodes) {
+        self.matrix.row(self.from + i, out);
+    }
+    fn packed(&self, rows: Range<usize>) {
+        self.matrix.packed(self.from + rows.start..self.from + rows.end);
+    }
+}
+
+fn packed_as(packs: Packs) -> Layout {
     match packs {
         Packs::F32 => Layout::F32,
         Packs::F16 => Layout::F16,

@@ -38,6 +38,8 @@ pub(crate) struct Plan {
 
 /// One branch.
 pub(crate) struct Step {
+    /// Whose it is.
+    pub layer: usize,
     /// Of the streams, before it.
     pub turn: Option<Turn>,
     /// What it works on.
@@ -173,7 +175,7 @@ impl Step {
         let q8 =
             weights.parts.iter().any(|part| part.block.reads_q8()) || own.iter().any(Own::reads_q8);
         let (reads, scale, skip) = (branch.reads, branch.scale, branch.skip);
-        Ok(Step { turn: None, reads, weights, own, q8, scale, skip, then, bytes })
+        Ok(Step { layer: i, turn: None, reads, weights, own, q8, scale, skip, then, bytes })
     }
     /// Whether the one part's output joins the stream as it is, so that its last product can be
     /// added right there.

@@ -1,6 +1,9 @@
 //! What turns text to a checkpoint's tokens and back: tokenizer, chat template, end tokens.
 mod folder;
 mod gguf;
+mod stored;
+
+pub use stored::Stored;
 
 use crate::batch::TokenId;
 use crate::error::{Error, Result};
@@ -40,18 +43,27 @@ pub struct Language {
     pub sampling: Sampling,
 }
 
+/// What a language is made of.
+struct Parts {
+    tokenizer: Tokenizer,
+    /// The template's source.
+    template: Option<String>,
+    /// Special tokens' texts by name, such as `bos_token`.
+    tokens: BTreeMap<String, String>,
+    generation: Generation,
+}
+
 impl Language {
-    /// Of an open checkpoint.
+    /// Of an open checkpoint, and what it says beside its tokenizer if it is a bundle.
     ///
     /// # Errors
     /// A tokenizer or template that can't be read or is not supported.
-    pub fn of(files: &Checkpoint) -> Result<Language> {
-        let (tokenizer, source, mut tokens) = match files {
-            Checkpoint::Gguf(g) => (gguf::tokenizer(g)?, gguf::template(g)?, BTreeMap::new()),
-            Checkpoint::Folder(f) => {
-                (folder::tokenizer(f)?, folder::template(f)?, folder::special(f)?)
-            }
+    pub fn of(files: &Checkpoint, stored: Option<&Stored>) -> Result<Language> {
+        let parts = match (files, stored) {
+            (Checkpoint::Bundle(bundle), Some(stored)) => stored.parts(bundle)?,
+            _ => Parts::of(files)?,
         };
+        let Parts { tokenizer, template: source, mut tokens, generation } = parts;
         let roles = tokenizer.roles();
         let named = [("bos_token", roles.bos), ("eos_token", roles.eos), ("pad_token", roles.pad)];
         for (name, id) in named.into_iter().chain([("unk_token", roles.unk)]) {
@@ -67,7 +79,7 @@ impl Language {
             Some(Err(error)) => Err(NoTemplate::Broken(error.to_string())),
             Some(Ok(template)) => Ok(template.with_tokens(tokens).with_controls(controls)),
         };
-        Ok(Language::new(tokenizer, template, Generation::of(files)?))
+        Ok(Language::new(tokenizer, template, generation))
     }
 
     /// Unites what ends an answer: the ids that any file names, the tokenizer's roles, and control

@@ -1,8 +1,10 @@
 //! Softmax attention as data: grouped-query, latent, sparse.
 use super::{Adapter, Norm, RopeId};
+use serde::{Deserialize, Serialize};
 
 /// Grouped-query softmax attention. Ainslie et al. 2023, arXiv:2305.13245.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Attention {
     /// Query heads; head `h` reads K/V head `h / (heads / kv_heads)`.
     pub heads: usize,
@@ -49,7 +51,8 @@ pub struct Attention {
 }
 
 /// Which earlier positions a query sees, its own among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reach {
     /// All.
     All,
@@ -70,7 +73,8 @@ impl Reach {
 }
 
 /// A norm of queries and keys.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct QkNorm {
     /// The norm; its weights are `attn_q_norm` and `attn_k_norm`.
     pub norm: Norm,
@@ -81,7 +85,8 @@ pub struct QkNorm {
 }
 
 /// What a norm of queries or keys goes over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum NormOver {
     /// Each head by itself; all share `head_dim` weights.
     Head,
@@ -92,7 +97,8 @@ pub enum NormOver {
 }
 
 /// A learned gate of an attention's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum OutGate {
     /// `attn_gate` is `[heads · head_dim, d_model]`.
     PerChannel,
@@ -102,14 +108,16 @@ pub enum OutGate {
 
 /// Head `h` of `H` adds `slope(h) · (key position - query position)` to its scores.
 /// Press et al. 2021, arXiv:2108.12409.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Alibi {
     /// By head.
     pub slopes: Vec<f32>,
 }
 
 /// A query at position `p` is multiplied by `1 + beta · ln(1 + floor((p + offset) / period))`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Temperature {
     /// Growth.
     pub beta: f32,
@@ -128,7 +136,8 @@ impl Temperature {
 }
 
 /// Multi-head latent attention. DeepSeek-V2, arXiv:2405.04434.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Mla {
     /// Query heads.
     pub heads: usize,
@@ -159,7 +168,8 @@ pub struct Mla {
 }
 
 /// Which keys of those before it a query attends to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Keys {
     /// All.
     All,
@@ -170,7 +180,8 @@ pub enum Keys {
 }
 
 /// A small attention that chooses keys. DeepSeek-V3.2, arXiv:2512.02556.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Indexer {
     /// Query heads; there is one key head.
     pub heads: usize,

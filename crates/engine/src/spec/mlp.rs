@@ -1,7 +1,9 @@
 //! Feed-forward networks and mixtures of them, as data.
+use serde::{Deserialize, Serialize};
 
 /// `down(act(gate(x)) · up(x))`, or `down(act(up(x)))` without a gate.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Mlp {
     /// Width of the hidden layer.
     pub d_ff: usize,
@@ -29,7 +31,8 @@ impl Mlp {
 
 /// A product of low rank that is added to a projection's, which others share without it.
 /// Hu et al. 2021, arXiv:2106.09685.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Adapter {
     /// Between its two matrices.
     pub rank: usize,
@@ -38,7 +41,8 @@ pub struct Adapter {
 }
 
 /// A router and its experts. Shazeer et al. 2017, arXiv:1701.06538.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Moe {
     /// Number of experts.
     pub experts: usize,
@@ -53,7 +57,8 @@ pub struct Moe {
 }
 
 /// How experts are chosen and weighted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Router {
     /// What the router's logits become.
     pub score: Score,
@@ -76,7 +81,8 @@ pub struct Router {
 }
 
 /// What a router's logits become.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Score {
     /// Softmax over all experts, before the choice.
     Softmax,
@@ -93,7 +99,8 @@ pub enum Score {
 }
 
 /// What the weights of the chosen experts are divided by.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Renormalise {
     /// Nothing.
     No,
@@ -110,7 +117,8 @@ pub enum Renormalise {
 }
 
 /// Experts in consecutive groups of one size, of which only the best are chosen from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Groups {
     /// Number of groups.
     pub count: usize,
@@ -121,7 +129,8 @@ pub struct Groups {
 }
 
 /// What a router reads.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RouterInput {
     /// What the experts read.
     Same,
@@ -135,7 +144,8 @@ pub enum RouterInput {
 }
 
 /// An expert that every row visits.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Shared {
     /// The expert.
     pub mlp: Mlp,
@@ -144,7 +154,8 @@ pub struct Shared {
 }
 
 /// An elementwise function.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
     /// `x · sigmoid(x)`
     Silu,

@@ -2,6 +2,9 @@
 //!
 //! A backend never sees a family name. It walks `layers` and meets only the
 //! kinds of [`Op`], so a new family that composes them costs no backend code.
+//!
+//! A bundle keeps a spec as JSON and is to be read by later versions too: a field that is added
+//! to a type gets a serde default that means what there was before it.
 mod attention;
 mod mlp;
 mod recurrent;
@@ -15,9 +18,12 @@ pub use mlp::{Act, Adapter, Groups, Mlp, Moe, Renormalise, Router, RouterInput, 
 pub use recurrent::{Decay, DeltaNet, Gate, Lightning, Mamba1, Mamba2, RgLru, ShortConv};
 pub use streams::{AltUp, InputGate, Laurel, PerLayer};
 
+use serde::{Deserialize, Serialize};
+
 /// A whole decoder (or encoder) stack. Every field is final: no defaults are
 /// applied and no closures are called after `Family::spec` returned it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct ModelSpec {
     /// Width of the residual stream.
     pub d_model: usize,
@@ -48,7 +54,8 @@ pub type Layer = Vec<Branch>;
 /// Pre-norm, post-norm, sandwich and parallel blocks are all this one shape:
 /// pre-norm has `pre`, OLMo-2 has only `post`, Gemma has both, Cohere and
 /// Phi-2 put attention and MLP into one branch's `parts`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Branch {
     /// What it works on.
     pub reads: Reads,
@@ -70,7 +77,8 @@ pub struct Branch {
 }
 
 /// What a branch works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reads {
     /// The stream.
     Stream,
@@ -81,7 +89,8 @@ pub enum Reads {
 }
 
 /// What a branch's share is added to, to become the stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Skip {
     /// The stream.
     Stream,
@@ -97,7 +106,8 @@ pub enum Skip {
 }
 
 /// What the stream is multiplied by after a branch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Then {
     /// Nothing.
     Nothing,
@@ -108,7 +118,8 @@ pub enum Then {
 }
 
 /// `scale · post(op(pre(x)))`, where `x` is the branch's input.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Part {
     /// Of the branch's input.
     pub pre: Option<Norm>,
@@ -121,7 +132,8 @@ pub struct Part {
 }
 
 /// One operation from what its branch reads, `[rows, d_model]` or wider, to `[rows, d_model]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Op {
     /// Softmax attention.
     Attention(Attention),
@@ -152,7 +164,8 @@ pub enum Op {
 }
 
 /// A normalisation over the last axis.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Norm {
     /// Which statistic is divided out.
     pub kind: NormKind,
@@ -165,7 +178,8 @@ pub struct Norm {
 }
 
 /// Which statistic a norm divides out.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum NormKind {
     /// The root of the mean square.
     Rms,
@@ -176,11 +190,13 @@ pub enum NormKind {
 }
 
 /// Index into [`ModelSpec::ropes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct RopeId(pub u8);
 
 /// How tokens enter the residual stream.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Embed {
     /// Multiplies the embedding.
     pub scale: f32,
@@ -193,7 +209,8 @@ pub struct Embed {
 }
 
 /// Learned positions: position `p` adds row `p + offset` of `position_embd`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Positions {
     /// Rows of the table.
     pub rows: usize,
@@ -202,7 +219,8 @@ pub struct Positions {
 }
 
 /// What becomes of the residual stream.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Head {
     /// Logits over the vocabulary.
     Lm {
@@ -225,7 +243,8 @@ pub enum Head {
 }
 
 /// Which rows a sequence's vector is made of.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pool {
     /// The mean of all.
     Mean,

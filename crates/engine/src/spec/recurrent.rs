@@ -1,9 +1,11 @@
 //! Mixers with a state of fixed size, as data.
 use super::{Act, Norm};
+use serde::{Deserialize, Serialize};
 
 /// Gated delta rule. Yang et al. 2024, arXiv:2412.06464; with a decay per channel, Kimi Linear,
 /// arXiv:2510.26692.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct DeltaNet {
     /// Query and key heads.
     pub k_heads: usize,
@@ -32,7 +34,8 @@ pub struct DeltaNet {
 }
 
 /// What a delta-rule state forgets by.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decay {
     /// One factor a value head: `exp(-exp(A) · softplus(a + dt))`.
     PerHead,
@@ -46,7 +49,8 @@ pub enum Decay {
 }
 
 /// What a gate goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Gate {
     /// `x · sigmoid(x)`
     Silu,
@@ -55,7 +59,8 @@ pub enum Gate {
 }
 
 /// Selective scan. Gu & Dao 2023, arXiv:2312.00752.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Mamba1 {
     /// Channels.
     pub inner: usize,
@@ -74,7 +79,8 @@ pub struct Mamba1 {
 }
 
 /// State-space duality. Dao & Gu 2024, arXiv:2405.21060.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Mamba2 {
     /// Heads.
     pub heads: usize,
@@ -95,6 +101,7 @@ pub struct Mamba2 {
     /// Whether the output is normed before its gate, or after.
     pub norm_before_gate: bool,
     /// Bounds of the step after its softplus.
+    #[serde(with = "interval")]
     pub dt_limit: (f32, f32),
     /// Multiply the input projection's z, x, B, C and dt.
     pub scales: [f32; 5],
@@ -112,7 +119,8 @@ impl Mamba2 {
 }
 
 /// Real-gated linear recurrence. De et al. 2024, arXiv:2402.19427.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct RgLru {
     /// Channels.
     pub width: usize,
@@ -125,7 +133,8 @@ pub struct RgLru {
 }
 
 /// `out(C · conv(B · x))`, of the three thirds of one projection. LFM2, arXiv:2511.23404.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct ShortConv {
     /// Width of the causal convolution.
     pub width: usize,
@@ -134,7 +143,8 @@ pub struct ShortConv {
 }
 
 /// Linear attention with a fixed decay a head. Lightning Attention, arXiv:2401.04658.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Lightning {
     /// Heads.
     pub heads: usize,
@@ -146,4 +156,17 @@ pub struct Lightning {
     pub act: Act,
     /// Of the whole output, before its sigmoid gate.
     pub norm: Norm,
+}
+
+/// Bounds of which the upper may be infinite, which JSON has not: it is null then.
+mod interval {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(bounds: &(f32, f32), to: S) -> Result<S::Ok, S::Error> {
+        (bounds.0, Some(bounds.1).filter(|most| most.is_finite())).serialize(to)
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<(f32, f32), D::Error> {
+        let (least, most) = <(f32, Option<f32>)>::deserialize(from)?;
+        Ok((least, most.unwrap_or(f32::INFINITY)))
+    }
 }

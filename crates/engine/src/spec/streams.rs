@@ -1,5 +1,6 @@
 //! What reaches a layer beside the residual stream: other streams, and a token's own inputs to it.
 use super::{Act, Norm};
+use serde::{Deserialize, Serialize};
 
 /// Several residual streams, of which layers work on the first. Baykal et al. 2023,
 /// arXiv:2301.13310.
@@ -10,7 +11,8 @@ use super::{Act, Norm};
 /// `(1 + c_k)·(y - x_0)` of what the branches made, `y`, of the first, `x_0`. `p` and `c` are linear
 /// in `tanh(router(norm(x)))`, of the first stream then. In the end projections of all, rescaled
 /// like the first, are averaged.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct AltUp {
     /// Number of streams; at least two.
     pub streams: usize,
@@ -22,7 +24,8 @@ pub struct AltUp {
 
 /// `x + norm(right(left(x)))`: a learned residual of low rank. Menghani et al. 2024,
 /// arXiv:2411.07501.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct Laurel {
     /// Between the two projections.
     pub rank: usize,
@@ -32,7 +35,8 @@ pub struct Laurel {
 
 /// What a token gives each layer by itself:
 /// `table_scale · table[token] + scale · norm(projection(embedding))`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct PerLayer {
     /// Elements to a layer.
     pub width: usize,
@@ -47,7 +51,8 @@ pub struct PerLayer {
 }
 
 /// `project(act(gate(x)) · input)`, where `input` is what the token gives this layer.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub struct InputGate {
     /// The activation function.
     pub act: Act,

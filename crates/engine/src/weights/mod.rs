@@ -16,7 +16,7 @@ use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
 use recipe::{Made, Recipe, same_but_for_ones};
 use rename::rename;
-use rinfer_formats::{DType, Tensor, Weights, quant};
+use rinfer_formats::{DType, Prepared, Tensor, Weights, quant};
 use std::collections::HashMap;
 use std::sync::Arc;
 use text::Text;
@@ -136,6 +136,30 @@ impl Weights for Checkpoint<'_> {
     }
     fn release(&self, bytes: &[u8]) {
         self.raw.release(bytes);
+    }
+}
+
+/// Tensors that have canonical names already.
+pub struct Ready<'a>(pub &'a dyn Weights);
+
+impl Weights for Ready<'_> {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        self.0.get(name)
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        self.0.describe(name)
+    }
+    fn prepared(&self, name: &str) -> Option<Prepared<'_>> {
+        self.0.prepared(name)
+    }
+    fn stored_order(&self, name: &str) -> Option<Arc<[u32]>> {
+        self.0.stored_order(name)
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.names()
+    }
+    fn release(&self, bytes: &[u8]) {
+        self.0.release(bytes);
     }
 }
 

@@ -45,8 +45,15 @@ pub fn goldens() -> Vec<Golden> {
 }
 
 /// What a golden's prompts fit into.
-pub const LIMITS: Limits =
-    Limits { slots: 4, context: 128, positions: 512, batch: 64, kv: Kv::F32, quant: Quant::F32 };
+pub const LIMITS: Limits = Limits {
+    slots: 4,
+    context: 128,
+    positions: 512,
+    batch: 64,
+    kv: Kv::F32,
+    quant: Quant::F32,
+    resident: None,
+};
 
 /// As the files are loaded for use.
 pub const NATIVE: Limits = Limits { kv: Kv::F16, quant: Quant::Native, ..LIMITS };

@@ -75,7 +75,11 @@ impl Gguf {
             place => place.map(|_| gguf).map_err(|cause| Error::at(name.as_ref(), cause)),
         }
     }
-    fn over(path: &Path, bytes: Bytes) -> Result<Gguf, Error> {
+    /// Reads a file's content; errors call it `path`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn over(path: &Path, bytes: Bytes) -> Result<Gguf, Error> {
         let (version, metadata, tensors) = read(&bytes).map_err(|cause| Error::at(path, cause))?;
         let (path, files, sorted) = (path.to_owned(), vec![bytes], Vec::new());
         let mut gguf = Gguf { path, files, version, metadata, tensors, sorted };

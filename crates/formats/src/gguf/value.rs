@@ -116,7 +116,7 @@ impl Kind {
         KINDS.get(id as usize).map(|k| k.0)
     }
     /// Bytes of a number or bool.
-    pub(super) fn size(self) -> Option<usize> {
+    pub(crate) fn size(self) -> Option<usize> {
         KINDS[self as usize].2
     }
     /// Bytes that a value takes at least.

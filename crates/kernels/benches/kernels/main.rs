@@ -16,7 +16,6 @@ use rinfer_kernels::ops::Ctx;
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Kernels, Mat, TIERS, Team};
 use std::fmt;
-use std::sync::Arc;
 
 fn main() {
     if std::env::args().any(|arg| arg == "--bench") {
@@ -82,5 +81,5 @@ fn packed(layout: Layout, rows: usize, cols: usize) -> Packed {
 fn packed_in(room: &Room, layout: Layout, rows: usize, cols: usize) -> Packed {
     let mut data = room.take(Packed::size(layout, rows, cols));
     data.bytes_mut().fill(0x2c);
-    Packed::from_bytes(layout, rows, cols, Arc::new(data)).expect("the size it needs")
+    Packed::from_bytes(layout, rows, cols, data.into()).expect("the size it needs")
 }

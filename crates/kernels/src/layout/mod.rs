@@ -14,8 +14,7 @@ mod scales;
 
 pub use pack::{RowCodes, Source};
 
-use crate::room::Aligned;
-use std::sync::Arc;
+use crate::room::Fixed;
 
 /// Rows to a panel.
 pub const PANEL: usize = 16;
@@ -96,6 +95,15 @@ impl Layout {
         Layout::W5K,
         Layout::W6K,
     ];
+    /// The layout that a bundle calls so: bundles outlive this program's versions, so a name means
+    /// the same bytes for ever.
+    pub fn named(name: &str) -> Option<Layout> {
+        Layout::ALL.into_iter().find(|layout| layout.name() == name)
+    }
+    /// What a bundle calls it.
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
     /// What it multiplies with.
     pub fn reads(self) -> Reads {
         match self {
@@ -187,7 +195,7 @@ pub struct Packed {
     layout: Layout,
     rows: usize,
     cols: usize,
-    data: Arc<Aligned>,
+    data: Fixed,
 }
 
 impl Packed {
@@ -199,7 +207,7 @@ impl Packed {
         layout: Layout,
         rows: usize,
         cols: usize,
-        data: Arc<Aligned>,
+        data: Fixed,
     ) -> Result<Packed, usize> {
         let need = Packed::size(layout, rows, cols);
         if data.bytes().len() != need {

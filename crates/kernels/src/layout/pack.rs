@@ -6,7 +6,6 @@ use crate::mat::Lent;
 use crate::room::Room;
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Where a matrix's rows come from.
 pub trait Source: Sync {
@@ -121,7 +120,7 @@ impl Packed {
             });
             source.packed(from..until);
         }
-        Packed { layout, rows, cols, data: Arc::new(data) }
+        Packed { layout, rows, cols, data: data.into() }
     }
 }
 

@@ -1,0 +1,64 @@
+//! Bundles: what the engine keeps of a model beside its packed tensors, and how it is read back.
+//!
+//! The spec is kept as it was resolved, so a bundle outlives changes to how configs are read. It
+//! comes from a file that nobody vouches for: `check` holds it against bounds and tensors.
+mod check;
+mod provenance;
+mod write;
+
+pub use write::{Making, save, save_into, write};
+
+use crate::error::{Error, Result};
+use crate::families::{FAMILIES, Family};
+use crate::language::Stored;
+use crate::spec::ModelSpec;
+use rinfer_formats::Bundle;
+use serde::{Deserialize, Serialize};
+
+/// What a bundle says of its model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// What people call it.
+    pub name: String,
+    /// Under which licence it may be used, if anybody said so.
+    pub license: Option<String>,
+    /// The program that wrote the bundle.
+    pub made_by: String,
+    /// How the weights were converted, as `--quant` spells it.
+    pub quant: String,
+    /// Who said what to compute.
+    pub family: String,
+    /// What to compute.
+    pub spec: ModelSpec,
+    /// What turns text to tokens, beside the tokenizer's own file.
+    pub language: Stored,
+}
+
+impl About {
+    /// Of an open bundle, whose tensors are what the spec needs.
+    ///
+    /// # Errors
+    /// A field that is missing, unknown or out of its range; tensors that are not the spec's.
+    pub fn of(bundle: &Bundle) -> Result<(About, &'static Family)> {
+        let file = bundle.path().display().to_string();
+        let field = |field: &str, found: String, expected: String| Error::Field {
+            file: file.clone(),
+            field: field.into(),
+            found,
+            expected,
+        };
+        check::numbers(&file, &bundle.model()["spec"])?;
+        let about = About::deserialize(bundle.model()).map_err(|e| {
+            let expected = "what this version writes; bundle the model again with it";
+            field("the description of the model", format!("not understood ({e})"), expected.into())
+        })?;
+        let family = FAMILIES.iter().find(|family| family.name == about.family);
+        let family = family.ok_or_else(|| {
+            let all: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+            field("family", format!("'{}'", about.family), format!("one of {}", all.join(", ")))
+        })?;
+        check::tensors(&about.spec, bundle).map_err(|cause| Error::Load { file, cause })?;
+        Ok((about, *family))
+    }
+}

@@ -1,0 +1,99 @@
+//! `rinfer bundle`: a model as one file that loads at once.
+use super::options::{Quant, positive};
+use super::{Environment, Log, Usage};
+use anyhow::Context;
+use rinfer_engine::bundle::{self, Making};
+use rinfer_engine::load::Load;
+use rinfer_formats::executable::{self, Program};
+use rinfer_formats::{Bundle, Checkpoint};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Pack a model to one file that loads at once: rinfer bundle model.gguf -o model.rinf
+///
+/// With --into it is a program: rinfer bundle model.gguf --into my-model; ./my-model chats, and does
+/// what rinfer does.
+///
+/// The file serves every processor and gives the very bits that the model gives. It is written
+/// beside its name first, so that a bundle is there whole or not at all.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// A bundle, a GGUF file or a Hugging Face folder
+    model: Option<String>,
+    /// The bundle to write
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The program to write: this one, with the bundle in it
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    into: Option<PathBuf>,
+    /// Another platform's rinfer, instead of this one
+    #[arg(long, value_name = "FILE", requires = "into")]
+    runtime: Option<PathBuf>,
+    /// Compare every byte with its checksum: of what was written, or of MODEL
+    #[arg(long)]
+    verify: bool,
+    /// Precision of weights
+    #[arg(long, value_enum, default_value_t = Quant::Native)]
+    quant: Quant,
+    /// What people call the model [default: what its files say]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Under which licence it may be used [default: what its files say]
+    #[arg(long, value_name = "TEXT")]
+    license: Option<String>,
+    /// Threads that pack [default: physical cores within affinity and quota]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    threads: Option<usize>,
+}
+
+pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    let opened = env.open(args.model.as_deref())?;
+    let Some(output) = args.output.as_ref().or(args.into.as_ref()) else {
+        return match (&opened.files, args.verify) {
+            (Checkpoint::Bundle(bundle), true) => verify(bundle, env),
+            (_, true) => Err(Usage(format!("--verify: {} is no bundle", opened.name)).into()),
+            _ => Err(Usage("nothing to write: give -o FILE or --into FILE".into()).into()),
+        };
+    };
+    let start = Instant::now();
+    let load = Load { threads: args.threads, ..Load::default() };
+    let making = Making {
+        quant: args.quant.into(),
+        threads: load.threads()?,
+        name: args.name.clone(),
+        license: args.license.clone(),
+    };
+    let length = match &args.into {
+        None => bundle::save(&opened, &making, output)?,
+        Some(path) => {
+            let program = Program::read(args.runtime.as_ref().unwrap_or(&env.program))?;
+            bundle::save_into(&opened, &making, &program, path)?
+        }
+    };
+    let written = executable::bundle(output).context("what was just written")?;
+    if args.verify {
+        verify(&written, env)?;
+    }
+    let text = format!(
+        "{}: {:.1} MB in {:.1} s; {}",
+        output.display(),
+        length as f64 / 1e6,
+        start.elapsed().as_secs_f64(),
+        describe(&written),
+    );
+    env.say(Log::Warn, text);
+    Ok(())
+}
+
+fn verify(bundle: &Bundle, env: &Environment) -> anyhow::Result<()> {
+    bundle.verify()?;
+    let (path, tensors) = (bundle.path().display(), bundle.header().tensors.len());
+    env.say(Log::Warn, format!("{path}: every checksum is right, of {tensors} tensors"));
+    Ok(())
+}
+
+/// Which model a bundle holds, and whose terms apply.
+pub fn describe(bundle: &Bundle) -> String {
+    let text = |key: &str| bundle.model()[key].as_str().unwrap_or("not stated").to_owned();
+    format!("{}, licence: {}", text("name"), text("license"))
+}
