@@ -77,7 +77,7 @@ fn every_command_takes_a_bundle() {
     let report: serde_json::Value =
         serde_json::from_str(&text(&run(RINFER, &["inspect", "--json", "--tensors", made])))
             .unwrap();
-    assert_eq!(report["bundle"]["licence"], "mit");
+    assert_eq!(report["licence"], "mit");
     assert_eq!(report["tensors"]["output_norm.weight"], "F32 [64]");
     assert_eq!(report["tensors"]["token_embd.weight"], "F32 [256, 64]");
     text(&run(RINFER, &["bench", made, "--prefill", "8", "--decode", "8", "--repeat", "1"]));

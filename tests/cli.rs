@@ -359,7 +359,11 @@ fn looks_without_loading() {
     assert!(report["template"]["several turns"].as_str().unwrap().starts_with("ok"));
     assert_eq!(report["tokenizer"]["end"].as_array().unwrap().len(), 3);
     assert!(!report["tensors"].as_object().unwrap().is_empty());
-    assert!(text(&rinfer(&["inspect", m])).contains("family"));
+    let outline = rinfer(&["inspect", m]);
+    assert!(text(&outline).contains("family"));
+    assert!(text(&outline).contains("licence                not stated"), "{}", text(&outline));
+    std::fs::write(Path::new(m).join("README.md"), "---\nlicense: mit\n---\n").unwrap();
+    assert_eq!(json(&["inspect", m, "--json"])["licence"], "mit");
     let machine = json(&["doctor", "--json"]);
     assert!(machine["threads"].as_u64().unwrap() >= 1);
     assert!(machine["usable_tiers"].as_array().unwrap().contains(&"scalar".into()));

@@ -1,5 +1,6 @@
 //! `rinfer inspect`: what a model is and what it takes, without loading its weights.
 use super::{Environment, Loading, put};
+use rinfer_engine::bundle::license;
 use rinfer_engine::language::Language;
 use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::size;
@@ -28,11 +29,10 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let load = args.loading.load(env);
     let mut report = Map::new();
     report.insert("model".into(), json!(opened.name));
+    let licence = license(&opened)?;
+    report.insert("licence".into(), json!(licence.as_deref().unwrap_or("not stated")));
     if let Some(about) = &opened.about {
-        let made = json!({
-            "name": about.name, "licence": about.license.as_deref().unwrap_or("not stated"),
-            "made by": about.made_by, "quant": about.quant,
-        });
+        let made = json!({"name": about.name, "made by": about.made_by, "quant": about.quant});
         report.insert("bundle".into(), made);
     }
     report.insert("architecture".into(), architecture(&opened));
@@ -130,6 +130,10 @@ fn template(language: &Language) -> Value {
 fn memory(opened: &Opened, load: &Load) -> anyhow::Result<Value> {
     let fit = opened.fit(load)?;
     let (limits, m) = (&fit.limits, fit.takes);
+    let fits = match opened.limits(load) {
+        Ok(limits) if limits.resident.is_some() => json!("a part of the weights at a time"),
+        loads => json!(loads.is_ok()),
+    };
     Ok(json!({
         "context": limits.context,
         "sequences": limits.slots,
@@ -140,7 +144,7 @@ fn memory(opened: &Opened, load: &Load) -> anyhow::Result<Value> {
         "scratch bytes": m.scratch,
         "total bytes": m.total(),
         "available bytes": fit.room,
-        "fits": fit.fits(),
+        "fits": fits,
         "largest context": fit.most,
     }))
 }

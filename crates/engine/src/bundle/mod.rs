@@ -6,6 +6,7 @@ mod check;
 mod provenance;
 mod write;
 
+pub use provenance::license;
 pub use write::{Making, save, save_into, write};
 
 use crate::error::{Error, Result};

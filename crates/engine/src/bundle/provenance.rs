@@ -22,7 +22,7 @@ pub fn license(opened: &Opened) -> Result<Option<String>> {
     match &opened.files {
         Checkpoint::Gguf(gguf) => Ok(gguf.metadata().str("general.license")?.map(str::to_owned)),
         Checkpoint::Folder(folder) => Ok(folder.readme()?.as_deref().and_then(of_card)),
-        Checkpoint::Bundle(_) => Ok(None),
+        Checkpoint::Bundle(_) => Ok(opened.about.as_ref().and_then(|about| about.license.clone())),
     }
 }
 
