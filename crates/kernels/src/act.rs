@@ -255,6 +255,11 @@ impl Act {
         let blocks = self.blocks();
         SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
     }
+    /// The rows as they were made, to read.
+    pub(crate) fn shared_as_is(&mut self) -> SharedAct<'_> {
+        let (group, blocks) = (self.group, self.blocks());
+        SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
+    }
     /// Says that the f32 rows were not written, so that nobody reads them.
     pub(crate) fn forget_f32(&mut self) {
         self.only_q8 = true;
@@ -275,6 +280,27 @@ impl<'a> SharedAct<'a> {
             f32: self.f32.rows_from(rows.start, rows.len()),
             q: self.q.within(rows.start * self.blocks, rows.len() * self.blocks),
             ..*self
+        }
+    }
+    /// Blocks of 32 to a row.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks
+    }
+    /// The same rows, for a later phase to read.
+    pub(crate) fn to_read(&self) -> SharedAct<'a> {
+        self.part(0..self.f32.rows())
+    }
+    /// All rows, to multiply.
+    ///
+    /// # Safety
+    /// Nobody writes them meanwhile.
+    pub(crate) unsafe fn seen(&self) -> ActRows<'a> {
+        let (rows, cols) = (self.f32.rows(), self.f32.cols());
+        let (f32, q) = (self.f32.seen(), self.q.at(0, rows * self.blocks));
+        // SAFETY: in bounds; only read, by the caller's promise.
+        unsafe {
+            let q = std::slice::from_raw_parts(q, rows * self.blocks);
+            ActRows { f32: f32.from(0, 0, rows * cols), q, rows, cols }
         }
     }
     /// The 8-bit form of blocks `from..from + count` of row `i`.

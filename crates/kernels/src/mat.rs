@@ -202,6 +202,45 @@ impl<'a> Shared<'a> {
         // SAFETY: in bounds, exclusive by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(part, len) }
     }
+    /// The same elements, for a later phase to read.
+    pub(crate) fn seen(&self) -> Seen<'a> {
+        Seen(*self)
+    }
+}
+
+/// A matrix that the tasks of a phase read while it is lent to those of earlier ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a>(Shared<'a>);
+
+impl<'a> Seen<'a> {
+    /// One that nobody writes.
+    pub(crate) fn of(mat: &'a Mat) -> Seen<'a> {
+        let Mat { rows, cols, .. } = *mat;
+        let data = mat.data.as_ptr().cast_mut();
+        Seen(Shared { data, rows, cols, stride: cols, lent: PhantomData })
+    }
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.0.rows
+    }
+    /// Elements to a row.
+    pub(crate) fn cols(&self) -> usize {
+        self.0.cols
+    }
+    /// `len` elements from element `from` of row `i` on, those of the rows after it among them.
+    ///
+    /// # Safety
+    /// Nobody writes them meanwhile.
+    ///
+    /// # Panics
+    /// Outside the matrix.
+    pub(crate) unsafe fn from(&self, i: usize, from: usize, len: usize) -> &'a [f32] {
+        let Shared { data, rows, cols, stride, .. } = self.0;
+        let first = i * stride + from;
+        assert!(stride == cols && first <= rows * cols && len <= rows * cols - first);
+        // SAFETY: in bounds by the assertion; only read, by the caller's promise.
+        unsafe { std::slice::from_raw_parts(data.add(first), len) }
+    }
 }
 
 /// A slice lent in disjoint parts.

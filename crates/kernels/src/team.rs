@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Phases that one run may have.
-pub const PHASES: usize = 16;
+pub const PHASES: usize = 64;
 
 /// Pauses before a wait inside a run sleeps: 4 to 15 µs, depending on the CPU's pause.
 const SPINS: u32 = 300;
@@ -54,6 +54,11 @@ impl Team {
         self.workers.len() + 1
     }
 
+    /// Runs so far that other threads were let into.
+    pub fn runs(&self) -> u64 {
+        self.shared.gate.load(Relaxed) / RUN
+    }
+
     /// Has every thread run `work`, and returns when all tasks of all its phases are done and no
     /// other thread is inside `work`. `work` must claim the same phases in the same order on every
     /// thread. A run that starts while another is going on is done by its caller alone.
@@ -61,13 +66,18 @@ impl Team {
     /// # Panics
     /// With the first panic of a task, after the run; the team stays usable.
     pub fn run(&self, work: impl Fn(&Worker<'_>) + Sync) {
+        self.run_any(&work);
+    }
+
+    /// One copy for all work: between weights that stream through the caches, code is slow to come.
+    fn run_any(&self, work: &(dyn Fn(&Worker<'_>) + Sync)) {
         let shared = &*self.shared;
         let alone = self.workers.is_empty() || shared.running.swap(true, Acquire);
         let me = Worker { index: 0, phase: Cell::new(0), shared, alone };
         if alone {
             return work(&me);
         }
-        shared.open(&work);
+        shared.open(work);
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&me)));
         shared.close();
         // A worker may have come further than a caller that panicked between phases.
@@ -98,12 +108,22 @@ impl Worker<'_> {
         self.index
     }
 
+    /// Number of threads in the team, the caller's included.
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
     /// Claims tasks of `0..tasks` one by one until none is left, then waits until all are done.
     /// What one phase's tasks wrote is visible to the next phase's.
     ///
     /// # Panics
     /// At more than [`PHASES`] phases in a run, or more than 2³¹ tasks in one.
     pub fn phase(&self, tasks: usize, task: impl Fn(usize)) {
+        self.phase_of(tasks, &task);
+    }
+
+    /// One copy for all tasks, as of runs.
+    fn phase_of(&self, tasks: usize, task: &dyn Fn(usize)) {
         let at = self.phase.replace(self.phase.get() + 1);
         assert!(at < PHASES, "a run has at most {PHASES} phases");
         // Claims are counted in 32 bits, some of them beyond the last task.
@@ -179,7 +199,7 @@ impl Shared {
     }
 
     /// Lets the workers into `work`. The caller must [close](Shared::close) before it ends.
-    fn open(&self, work: &(impl Fn(&Worker<'_>) + Sync)) {
+    fn open(&self, work: &(dyn Fn(&Worker<'_>) + Sync)) {
         let work: *const (dyn Fn(&Worker<'_>) + Sync + '_) = work;
         // SAFETY: only the lifetime changes. The pointer is followed inside the gate only, and
         // `run` lets `work` end only after the gate is closed and everyone has left.

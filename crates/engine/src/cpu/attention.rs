@@ -11,8 +11,11 @@ use crate::profile::Kind;
 use crate::spec::{Attention, ModelSpec, NormOver, OutGate, Reach};
 use crate::weights::{Owner, layer};
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Attend, AttendRow, AttentionScratch, HeadNorm, Rotate};
-use rinfer_kernels::{Act, Mat, kv};
+use rinfer_kernels::ops::{
+    self, Attend, AttendRow, AttentionBranch, AttentionBuffers, AttentionScratch, Cached, Ends,
+    HeadNorm, Heads, Rotate,
+};
+use rinfer_kernels::{Act, kv};
 
 /// One attention, resolved.
 pub(crate) struct AttentionStep {
@@ -56,88 +59,70 @@ impl AttentionStep {
         })
     }
 
-    /// `out (+)= attention(x)`.
+    /// From the stream or an input through the attention.
     pub fn run(
         &self,
         pass: &mut Pass<'_>,
         own: &Own,
         (angles, buffers): (&[Angles], &mut [Buffers]),
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+        mut ends: Ends<'_>,
     ) {
-        let ctx = pass.ctx;
-        let b = &mut buffers[self.buffers];
-        self.project(pass, x, b);
-        if let ([q, k, v], Some(low)) = (&own.adapters[..], &mut b.low) {
-            for (adapter, out) in [(q, &mut b.q), (k, &mut b.k), (v, &mut b.v)] {
-                adapter.run(pass, x, low, [out]);
-            }
+        let Buffers { scales, products, low } = &mut buffers[self.buffers];
+        if let ([_, _, _], Some(low)) = (&own.adapters[..], low) {
+            pass.input(&mut ends);
+            self.adapted(pass, own, ends.input, products, low);
         }
-        self.prepare(pass, angles, b);
+        let how = AttentionBranch {
+            made: !own.adapters.is_empty(),
+            q: self.q.weights(),
+            k: self.k.as_ref().map(Projection::weights),
+            v: self.v.as_ref().map(Projection::weights),
+            gate: self.gate.as_ref().map(Projection::weights),
+            heads: self.heads(angles, self.temperatures(pass.rows, scales)),
+            attend: self.attend(),
+            o: self.o.weights(),
+        };
         let (group, pool) = pass.cache.layer(own.pool);
-        let q8 = self.o.reads_q8();
-        ops::attention(
-            ctx,
-            &self.attend(),
-            pass.rows,
-            pass.groups[group].tables(),
-            None,
-            &b.q,
-            self.k.as_ref().map(|_| (&b.k, &b.v)),
-            pool,
-            &mut b.partial,
-            &mut b.out,
-            q8 && self.gate.is_none(),
-        );
-        pass.clock.lap(Kind::Attention);
-        let mut heads = &mut b.out;
-        if let Some((gate, (gates, gated))) = self.gate.as_ref().zip(b.gated.as_mut()) {
-            pass.linear(Kind::Projections, x, &mut [gate.job(gates, Store::Set)]);
-            ops::gate_heads(ctx, gates, heads, gated, q8);
-            pass.clock.lap(Kind::Attention);
-            heads = gated;
-        }
-        pass.linear(Kind::Projections, heads, &mut [self.o.job(out, store)]);
+        let cached = Cached { rows: pass.rows, tables: pass.groups[group].tables(), pool };
+        pass.clock.products(Kind::Projections, pass.rows.len(), how.weights().map(|(w, _)| w));
+        pass.clock.watched(|watch| {
+            ops::attention_branch(pass.ctx, &how, cached, products, ends, watch);
+        });
     }
 
-    fn project(&self, pass: &mut Pass<'_>, x: &mut Act, b: &mut Buffers) {
-        let q = self.q.job(&mut b.q, Store::Set);
-        match (&self.k, &self.v) {
-            (Some(k), Some(v)) => {
-                let mut jobs = [q, k.job(&mut b.k, Store::Set), v.job(&mut b.v, Store::Set)];
-                pass.linear(Kind::Projections, x, &mut jobs);
+    /// Makes queries, keys and values with what `own` adds to each.
+    fn adapted(
+        &self,
+        pass: &mut Pass<'_>,
+        own: &Own,
+        x: &mut Act,
+        products: &mut AttentionBuffers,
+        low: &mut Act,
+    ) {
+        let all = [Some(&self.q), self.k.as_ref(), self.v.as_ref()];
+        for ((weights, adapter), out) in all.iter().zip(&own.adapters).zip(products.products()) {
+            if let Some(weights) = weights {
+                pass.linear(Kind::Projections, x, &mut [weights.job(out, Store::Set)]);
+                adapter.run(pass, x, low, [out]);
             }
-            (Some(k), None) => {
-                pass.linear(Kind::Projections, x, &mut [q, k.job(&mut b.k, Store::Set)]);
-                b.v.resize(x.rows());
-                b.v.data_mut().copy_from_slice(b.k.data());
-            }
-            (None, _) => pass.linear(Kind::Projections, x, &mut [q]),
         }
     }
 
     /// What queries, keys and values go through before they meet.
-    fn prepare(&self, pass: &mut Pass<'_>, angles: &[Angles], b: &mut Buffers) {
-        let Attention { head_dim, clip, rope, v_norm, .. } = self.spec;
+    fn heads<'a>(&'a self, angles: &'a [Angles], scales: Option<&'a [f32]>) -> Heads<'a> {
+        let Attention { head_dim, clip, rope, v_norm, v_from_k, .. } = self.spec;
         let plain = Rotate { head_dim, clip, ..Rotate::default() };
         let rotated = Rotate { rope: rope.map(|r| angles[usize::from(r.0)].view()), ..plain };
-        let scales = self.temperatures(pass.rows, &mut b.scales);
-        let q = Rotate { scales, ..self.normed(rotated, self.q_norm.as_ref()) };
-        let k = self.normed(rotated, self.k_norm.as_ref());
-        let v_norm = v_norm.map(|eps| {
+        let norm = v_norm.map(|eps| {
             let kind = ops::NormKind::Rms;
             HeadNorm::PerHead(ops::Norm { kind, eps, weight: None, bias: None })
         });
-        let written = self.k.is_some();
-        let all = [(q, &mut b.q, true), (k, &mut b.k, written)];
-        let all = all.into_iter().chain([(Rotate { norm: v_norm, ..plain }, &mut b.v, written)]);
-        for (how, x, there) in all {
-            if there && how.does_something() {
-                ops::rotate(pass.ctx, &how, x);
-            }
+        Heads {
+            q: Rotate { scales, ..self.normed(rotated, self.q_norm.as_ref()) },
+            k: self.normed(rotated, self.k_norm.as_ref()),
+            v: Rotate { norm, ..plain },
+            v_from_k,
         }
-        pass.clock.lap(Kind::Rotate);
     }
 
     fn normed<'a>(&self, how: Rotate<'a>, norm: Option<&'a NormWeights>) -> Rotate<'a> {
@@ -180,15 +165,9 @@ impl AttentionStep {
 
 /// What an attention writes on the way, shared by all of one shape.
 pub(crate) struct Buffers {
-    q: Mat,
-    k: Mat,
-    v: Mat,
     /// By row.
     scales: Vec<f32>,
-    partial: AttentionScratch,
-    out: Act,
-    /// Gates and what passes them.
-    gated: Option<(Mat, Act)>,
+    products: AttentionBuffers,
     /// Of adapters.
     low: Option<Act>,
 }
@@ -197,26 +176,19 @@ impl Buffers {
     /// For batches within `limits`.
     pub fn new(a: &Attention, limits: &Limits, threads: usize) -> Buffers {
         let (rows, shape) = (limits.batch, attend(a));
-        let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
-        let gates = |gate| if gate == OutGate::PerHead { a.heads } else { q };
+        let of = |gate| if gate == OutGate::PerHead { a.heads } else { a.heads * a.head_dim };
         let scales = if a.temperature.is_some() { rows } else { 0 };
+        let gates = a.out_gate.map(of);
         Buffers {
-            q: Mat::new(rows, q),
-            k: Mat::new(rows, kv),
-            v: Mat::new(rows, kv),
             scales: Vec::with_capacity(scales),
-            partial: scratch(&shape, limits, threads),
-            out: Act::new(rows, q),
-            gated: a.out_gate.map(|gate| (Mat::new(rows, gates(gate)), Act::new(rows, q))),
+            products: AttentionBuffers::new(scratch(&shape, limits, threads), &shape, gates, rows),
             low: a.adapter.map(|adapter| Act::new(rows, adapter.rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let mats = [&self.q, &self.k, &self.v].map(Mat::bytes).iter().sum::<usize>();
-        let gated = self.gated.as_ref().map_or(0, |(gates, out)| gates.bytes() + out.bytes());
-        let ends = self.partial.bytes() + self.out.bytes();
-        mats + 4 * self.scales.capacity() + ends + gated + self.low.as_ref().map_or(0, Act::bytes)
+        let low = self.low.as_ref().map_or(0, Act::bytes);
+        4 * self.scales.capacity() + self.products.bytes() + low
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::profile::{Kind, Profile};
 use rinfer_kernels::Packed;
 use rinfer_kernels::layout::Reads;
+use rinfer_kernels::ops::{Stage, Watch};
 use std::time::Instant;
 
 /// Off until it is asked for; then it neither reads the time nor counts.
@@ -34,6 +35,22 @@ impl Clock {
             self.counted[kind].seconds += (now - *lap).as_secs_f64();
             *lap = now;
         }
+    }
+
+    /// Has `run` report the phases of an operation, each of which is a lap, while on.
+    pub fn watched(&mut self, run: impl FnOnce(Watch<'_>)) {
+        if self.lap.is_none() {
+            return run(None);
+        }
+        run(Some(&mut |stage| {
+            self.lap(match stage {
+                Stage::Norm => Kind::Norm,
+                Stage::Products => Kind::Projections,
+                Stage::Heads => Kind::Rotate,
+                Stage::Attention => Kind::Attention,
+                Stage::Unit => Kind::Glu,
+            });
+        }));
     }
 
     /// Each of `weights` was multiplied with `rows` rows, for which it streamed once.

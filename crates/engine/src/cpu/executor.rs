@@ -1,20 +1,19 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
+use super::branch;
 use super::clock::Clock;
 use super::flow::Flow;
 use super::pack::Packer;
-use super::plan::{Block, NormWeights, PartStep, Plan, Step};
+use super::plan::Plan;
 use super::scratch::Scratch;
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::profile::{Kind, Profile};
 use crate::size::Memory;
-use crate::spec::{ModelSpec, Reads, Skip};
+use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
-use rinfer_kernels::mat::{Rows, Store};
-use rinfer_kernels::ops::{
-    self, AttendRow, Ctx, Gated, GatedScratch, Linear, PerHead, Residual, Run,
-};
+use rinfer_kernels::mat::Rows;
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Ends, Linear, PerHead, Pre, Run};
 use rinfer_kernels::{Act, Kernels, Mat, Team};
 
 /// A loaded model on the CPU.
@@ -63,25 +62,25 @@ impl Pass<'_> {
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
         self.clock.lap(kind);
     }
+    /// Makes a branch's input of the stream by itself, if that is left to do.
+    pub fn input(&mut self, ends: &mut Ends<'_>) {
+        let Some(pre) = ends.pre.take() else { return };
+        let stream = ends.stream.as_deref().expect("the stream, which the input is made of");
+        self.norm(&pre, stream, ends.input);
+    }
+    /// Makes an input of the rows of `x`.
+    pub fn norm(&mut self, Pre { norm, order, q8 }: &Pre<'_>, x: &Mat, input: &mut Act) {
+        match order {
+            None => ops::norm(self.ctx, norm.as_ref(), x, input, *q8),
+            Some(order) => ops::norm_in_order(self.ctx, norm.as_ref(), order, x, input, *q8),
+        }
+        self.clock.lap(Kind::Norm);
+    }
     /// [`ops::per_head`], counted.
     pub fn per_head(&mut self, how: &PerHead<'_>, x: Rows<'_>, parts: &mut Act, out: &mut Mat) {
         ops::per_head(self.ctx, how, x, parts, out);
         self.clock.products(Kind::Projections, x.rows(), how.weights);
         self.clock.lap(Kind::Projections);
-    }
-    /// [`ops::gated`], counted.
-    pub fn gated(
-        &mut self,
-        kind: Kind,
-        how: &Gated<'_>,
-        x: &mut Act,
-        scratch: &mut GatedScratch,
-        out: &mut Act,
-        q8: bool,
-    ) {
-        ops::gated(self.ctx, how, x, scratch, out, q8);
-        self.clock.products(kind, x.rows(), how.weights().map(|(weights, _)| weights));
-        self.clock.lap(kind);
     }
 }
 
@@ -116,6 +115,11 @@ impl CpuExecutor {
     pub fn memory(&self) -> Memory {
         let (weights, state) = (self.plan.bytes(), self.state.bytes());
         Memory { weights, state, scratch: self.scratch.bytes() }
+    }
+
+    /// Runs of the team so far, if it has several threads.
+    pub fn runs(&self) -> u64 {
+        self.ctx.team.runs()
     }
 
     /// Notes what the batch's rows are, and makes pages for them.
@@ -198,111 +202,9 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
         if let (Some(turn), Some(altup), Some(b)) = (step.turn, &plan.altup, &mut s.altup) {
             altup.turn(pass, turn, &mut s.stream, b);
         }
-        branch(step, pass, s);
+        branch::run(step, pass, s);
     }
     if let Some((altup, b)) = plan.altup.as_ref().zip(s.altup.as_mut()) {
         altup.average(pass, &mut s.stream, &mut s.input, b);
     }
-}
-
-/// Adds a branch's share of its input to the stream.
-fn branch(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
-    let (as_is, weights) = (step.joins_as_is(), &*step.weights);
-    for (i, (part, own)) in weights.parts.iter().zip(&step.own).enumerate() {
-        if i == 0 || weights.parts.iter().any(|part| part.pre.is_some()) {
-            read(step, part.pre.as_ref().or(weights.pre.as_ref()), pass, s);
-        }
-        if let Block::Moe(m) = &part.block {
-            m.route(pass, &mut s.moe, &mut s.input, &s.stream);
-        }
-        let wide = step.reads == Reads::StreamAndTokens;
-        let input = if wide { &mut s.wide_input } else { &mut s.input };
-        let (out, store) = if !part.joins_as_is() {
-            (&mut s.part, Store::Set)
-        } else if as_is {
-            (&mut s.stream, Store::Add)
-        } else {
-            (&mut s.branch, if i > 0 { Store::Add } else { Store::Set })
-        };
-        match &part.block {
-            Block::Attention(a) => {
-                a.run(pass, own, (&s.angles, &mut s.attention), input, out, store);
-            }
-            Block::Mla(m) => m.run(pass, &s.angles, &mut s.latent, input, out, store),
-            Block::Recurrent(r) => r.run(pass, &mut s.recurrent, input, out, store),
-            Block::Mlp(m) => m.run(pass, Some(own), &mut s.mlp, input, out, store),
-            Block::Moe(m) => m.run(pass, (&mut s.moe, &mut s.mlp), input, out, store),
-            Block::Laurel(l) => l.run(pass, &mut s.laurel, input, out, store),
-            Block::Gate(g) => {
-                let b = s.per_layer.as_mut().expect("inputs of layers, since a layer reads them");
-                g.run(pass, b, input, out, store);
-            }
-            Block::Linear(l) => pass.linear(Kind::Projections, input, &mut [l.job(out, store)]),
-        }
-        if !part.joins_as_is() {
-            sum(part, i == 0, pass, s);
-        }
-    }
-    if !as_is {
-        join(step, pass, s);
-    }
-}
-
-/// Norms what a branch works on.
-fn read(step: &Step, norm: Option<&NormWeights>, pass: &mut Pass<'_>, s: &mut Scratch) {
-    let norm = norm.map(NormWeights::view);
-    let (from, to) = match step.reads {
-        Reads::Stream => (&s.stream, &mut s.input),
-        Reads::Aside => (&s.aside, &mut s.input),
-        Reads::StreamAndTokens => {
-            let d = s.stream.cols();
-            for i in 0..s.stream.rows() {
-                s.wide.row_mut(i)[..d].copy_from_slice(s.stream.row(i));
-            }
-            (&s.wide, &mut s.wide_input)
-        }
-    };
-    match &step.weights.order {
-        None => ops::norm(pass.ctx, norm.as_ref(), from, to, step.q8),
-        Some(order) => ops::norm_in_order(pass.ctx, norm.as_ref(), order, from, to, step.q8),
-    }
-    pass.clock.lap(Kind::Norm);
-}
-
-/// Adds a part's output to its branch's.
-fn sum(part: &PartStep, first: bool, pass: &mut Pass<'_>, s: &mut Scratch) {
-    if first {
-        s.branch.resize(s.part.rows());
-        s.branch.data_mut().fill(0.0);
-    }
-    let post = part.post.as_ref().map(NormWeights::view);
-    let how = Residual { post, scale: part.scale, skip: None, then: 1.0 };
-    ops::residual(pass.ctx, &how, &mut s.part, &mut s.branch);
-    pass.clock.lap(Kind::Norm);
-}
-
-/// Makes the stream of it and a branch's output, or what is set aside.
-fn join(step: &Step, pass: &mut Pass<'_>, s: &mut Scratch) {
-    let post = step.weights.post.as_ref().map(NormWeights::view);
-    let how = Residual { post, scale: step.scale, skip: None, then: step.then };
-    match (step.skip, s.altup.as_mut()) {
-        (Skip::Others, Some(b)) => {
-            let post = how.post.as_ref();
-            ops::residual_of_others(pass.ctx, post, step.scale, &mut s.branch, &mut b.all);
-        }
-        (Skip::Aside { stream }, _) => {
-            s.aside.resize(s.branch.rows());
-            match stream {
-                true => s.aside.data_mut().copy_from_slice(s.stream.data()),
-                false => s.aside.data_mut().fill(0.0),
-            }
-            ops::residual(pass.ctx, &how, &mut s.branch, &mut s.aside);
-        }
-        (Skip::Input(by), _) => {
-            let how = Residual { skip: Some((by, s.input.view())), ..how };
-            ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream);
-        }
-        _ => ops::residual(pass.ctx, &how, &mut s.branch, &mut s.stream),
-    }
-    pass.clock.lap(Kind::Norm);
 }

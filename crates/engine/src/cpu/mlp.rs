@@ -8,9 +8,9 @@ use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{Act as Function, Mlp, ModelSpec, Op};
 use crate::weights::{Owner, layer};
+use rinfer_kernels::Act;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Gated, GatedScratch, Glu};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::ops::{self, Ends, Gated, Glu, MlpBranch, MlpBuffers};
 
 /// One MLP, resolved.
 pub(crate) struct MlpStep {
@@ -43,46 +43,39 @@ impl MlpStep {
         })
     }
 
-    /// `out (+)= mlp(x)`.
+    /// From the stream or an input through the MLP.
     pub fn run(
         &self,
         pass: &mut Pass<'_>,
         own: Option<&Own>,
         buffers: &mut [Buffers],
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+        mut ends: Ends<'_>,
     ) {
-        let (ctx, q8) = (pass.ctx, self.down.reads_q8());
-        let b = &mut buffers[self.buffers];
+        let Buffers { products, low } = &mut buffers[self.buffers];
         let first = self.gate.as_ref().unwrap_or(&self.up);
         let second = self.gate.is_some().then_some(&self.up);
         let adapter = own.and_then(|own| own.adapters.first());
-        if x.rows() > FEW && self.sparsity.is_none() && adapter.is_none() {
-            let up = second.map(Projection::weights);
-            let how = Gated { act: self.act, gate: first.weights(), up };
-            pass.gated(Kind::Projections, &how, x, &mut b.products, &mut b.hidden, q8);
-        } else {
-            let one = first.job(&mut b.gate, Store::Set);
-            if let Some(second) = second {
-                let mut jobs = [one, second.job(&mut b.up, Store::Set)];
-                pass.linear(Kind::Projections, x, &mut jobs);
-            } else {
-                pass.linear(Kind::Projections, x, &mut [one]);
-            }
-            if let (Some(adapter), Some(low)) = (adapter, &mut b.low) {
-                match second {
-                    Some(_) => adapter.run(pass, x, low, [&mut b.gate, &mut b.up]),
-                    None => adapter.run(pass, x, low, [&mut b.gate]),
+        if let (Some(adapter), Some(low)) = (adapter, low) {
+            pass.input(&mut ends);
+            let [gate, up] = products.products();
+            pass.linear(Kind::Projections, ends.input, &mut [first.job(gate, Store::Set)]);
+            match second {
+                Some(second) => {
+                    pass.linear(Kind::Projections, ends.input, &mut [second.job(up, Store::Set)]);
+                    adapter.run(pass, ends.input, low, [gate, up]);
                 }
+                None => adapter.run(pass, ends.input, low, [gate]),
             }
-            if let Some(deviations) = self.sparsity {
-                ops::sparsify(ctx, deviations, &mut b.gate);
-            }
-            ops::glu(ctx, self.act, &b.gate, second.map(|_| &b.up), &mut b.hidden, q8);
-            pass.clock.lap(Kind::Glu);
         }
-        pass.linear(Kind::Projections, &mut b.hidden, &mut [self.down.job(out, store)]);
+        let up = second.map(Projection::weights);
+        let how = MlpBranch {
+            made: adapter.is_some(),
+            unit: Gated { act: self.act, gate: first.weights(), up },
+            sparsity: self.sparsity,
+            down: self.down.weights(),
+        };
+        pass.clock.products(Kind::Projections, pass.rows.len(), how.weights().map(|(w, _)| w));
+        pass.clock.watched(|watch| ops::mlp_branch(pass.ctx, &how, products, ends, watch));
     }
 
     /// Whether the input's 8-bit form is read.
@@ -119,19 +112,9 @@ pub(super) fn glu(act: Function) -> Glu {
     }
 }
 
-/// Rows up to which weights are read in one run of memory each; more are computed a few columns at
-/// a time, whose products stay in a cache.
-const FEW: usize = 16;
-
-/// What an MLP writes on the way, shared by all of one width that have their gates whole or don't.
+/// What an MLP writes on the way, shared by all of one shape.
 pub(crate) struct Buffers {
-    /// Of few rows, or whole.
-    gate: Mat,
-    /// The same.
-    up: Mat,
-    /// Of many rows, unless whole.
-    products: GatedScratch,
-    hidden: Act,
+    products: MlpBuffers,
     /// Of adapters.
     low: Option<Act>,
 }
@@ -140,19 +123,14 @@ impl Buffers {
     /// For batches of up to `rows` rows, on `threads` threads.
     pub fn new(shape: Shape, rows: usize, threads: usize) -> Buffers {
         let Shape { d_ff, whole, rank } = shape;
-        let few = if whole || rank.is_some() { rows } else { rows.min(FEW) };
         Buffers {
-            gate: Mat::new(few, d_ff),
-            up: Mat::new(few, d_ff),
-            products: GatedScratch::new(if rows > few { rows } else { 0 }, threads),
-            hidden: Act::new(rows, d_ff),
+            products: MlpBuffers::new(d_ff, whole || rank.is_some(), rows, threads),
             low: rank.map(|rank| Act::new(rows, rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let low = self.low.as_ref().map_or(0, Act::bytes);
-        self.gate.bytes() + self.up.bytes() + self.products.bytes() + self.hidden.bytes() + low
+        self.products.bytes() + self.low.as_ref().map_or(0, Act::bytes)
     }
 }
 

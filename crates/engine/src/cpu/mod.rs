@@ -7,6 +7,7 @@ mod adapter;
 mod altup;
 mod angles;
 mod attention;
+mod branch;
 mod clock;
 mod embed;
 mod executor;

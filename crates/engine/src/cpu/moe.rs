@@ -10,7 +10,7 @@ use crate::profile::Kind;
 use crate::spec::{ModelSpec, Moe, Norm, Op, RouterInput, Shared};
 use crate::weights::layer;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Choice, Experts, ExpertsScratch, Routes, Stack, Weighs};
+use rinfer_kernels::ops::{self, Choice, Ends, Experts, ExpertsScratch, Routes, Stack, Weighs};
 use rinfer_kernels::{Act, Mat};
 
 /// One mixture, resolved.
@@ -108,11 +108,11 @@ impl MoeStep {
         pass.clock.lap(Kind::Experts);
         let Some(shared) = &self.shared else { return };
         let Some(gate) = &shared.gate else {
-            return shared.mlp.run(pass, None, mlps, x, out, Store::Add);
+            return shared.mlp.run(pass, None, mlps, Ends::apart(x, out, Store::Add));
         };
         pass.linear(Kind::Router, x, &mut [gate.job(&mut b.gate, Store::Set)]);
         b.gate.data_mut().iter_mut().for_each(|g| *g = sigmoid(*g));
-        shared.mlp.run(pass, None, mlps, x, &mut b.shared, Store::Set);
+        shared.mlp.run(pass, None, mlps, Ends::apart(x, &mut b.shared, Store::Set));
         ops::weighted(pass.ctx, &b.shared, b.gate.data(), out, Store::Add);
         pass.clock.lap(Kind::Experts);
     }

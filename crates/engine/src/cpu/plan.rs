@@ -184,6 +184,12 @@ impl Step {
         let stream = self.skip == Skip::Stream && self.then == 1.0;
         bare && stream && matches!(&self.weights.parts[..], [part] if part.joins_as_is())
     }
+    /// Whether its last part joins the stream itself, through the branch's norm, scale and so on.
+    pub fn joins_itself(&self) -> bool {
+        let last = self.weights.parts.last().filter(|part| part.joins_as_is());
+        let joins = |part: &PartStep| matches!(part.block, Block::Attention(_) | Block::Mlp(_));
+        self.skip == Skip::Stream && !self.joins_as_is() && last.is_some_and(joins)
+    }
 }
 
 impl BranchWeights {

@@ -301,10 +301,6 @@ impl<'a> Panels<'a> {
     pub(crate) fn rows(self) -> usize {
         self.rows
     }
-    /// Panels of 16 outputs.
-    pub(crate) fn panels(self) -> usize {
-        self.rows.div_ceil(PANEL)
-    }
     /// Panel `p`.
     pub(crate) fn panel(self, p: usize) -> &'a [u8] {
         let bytes = panel_bytes(self.layout, self.cols);

@@ -3,7 +3,7 @@
 use super::Ctx;
 use super::attention::{AttendRow, Write};
 use crate::kv::{Choices, IndexTask, KvKind, KvShape, PAGE, Pool, SharedPool};
-use crate::mat::{Lent, Mat};
+use crate::mat::{Lent, Mat, Seen};
 use std::ops::Range;
 
 /// Position `t` counts `Σ_h w[h]·weight_scale · max(q[h]·k[t]·scale, 0)`.
@@ -112,9 +112,9 @@ pub fn choose(
     scaled.for_each(|(to, w)| *to = w * how.weight_scale);
     let (kind, shape, pages) = (pool.kind(), pool.shape(), chosen.pages);
     let (pool, weights) = (pool.shared(), &*weights);
-    ctx.team.run(|worker| {
-        Write { rows, tables, pool: &pool, kind, shape, k, v: None }.phase(worker);
-    });
+    let write = Write { rows, tables, pool: &pool, kind, shape, k: Seen::of(k), v: None };
+    // SAFETY: the pages are this call's, and nobody writes `k`.
+    ctx.team.run(|worker| unsafe { write.phase(worker) });
     let scores = Scores { ctx, how, rows, tables, q, weights, pool, kind };
     let at_once = order.len() / *stride;
     let (order, sorted) = (Lent::new(order), Lent::new(sorted));

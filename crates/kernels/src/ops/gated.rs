@@ -2,18 +2,15 @@
 //! a cache. For batches: a whole prompt's products would go to memory and come back.
 use super::glu::unit;
 use super::linear::prepare;
-use super::{Ctx, Glu};
+use super::{Ctx, Glu, Weights};
 use crate::act::{Act, ActRows, BLOCK, SharedAct};
-use crate::layout::{PANEL, Packed};
+use crate::layout::PANEL;
 use crate::mat::{Mat, MatmulTask, Shared, Store};
 use crate::team::Worker;
 use std::ops::Range;
 
 /// Columns that a thread holds of each product: whole panels and whole activation blocks.
 pub(super) const COLS: usize = 64;
-
-/// Weights `[n, k]`, and a bias `n` long.
-pub type Weights<'a> = (&'a Packed, Option<&'a [f32]>);
 
 /// `act(gate(x))·up(x)`, or `act(gate(x))` without `up`.
 pub struct Gated<'a> {
@@ -85,19 +82,36 @@ pub fn gated(
     let products = scratch.lend(ctx, rows);
     out.resize(rows);
     let (x, to) = (x.all(), out.shared(ctx.kernels.tile, q8));
-    ctx.team.run(|worker| {
-        worker.phase(n.div_ceil(COLS), |task| {
-            let columns = task * COLS..n.min((task + 1) * COLS);
-            // SAFETY: the shapes were checked; the columns are whole blocks and this task's.
-            unsafe { products.columns(ctx, worker, how, x, columns, &to, q8) };
-        });
-    });
+    // SAFETY: the shapes were checked, `x` is made, `to` is this call's.
+    ctx.team.run(|worker| unsafe { products.phase(ctx, worker, how, x, &to, q8) });
     if q8 {
         out.forget_f32();
     }
 }
 
 impl Products<'_> {
+    /// Phase: makes `to`, in 8 bits alone if `q8`.
+    ///
+    /// # Safety
+    /// The shapes agree, forms that weights read are made, and nobody else reads or writes `to`
+    /// meanwhile.
+    pub unsafe fn phase(
+        &self,
+        ctx: &Ctx,
+        worker: &Worker<'_>,
+        how: &Gated<'_>,
+        x: ActRows<'_>,
+        to: &SharedAct<'_>,
+        q8: bool,
+    ) {
+        let n = to.f32().cols();
+        worker.phase(n.div_ceil(COLS), |task| {
+            let columns = task * COLS..n.min((task + 1) * COLS);
+            // SAFETY: passed on; the columns are whole blocks and this task's.
+            unsafe { self.columns(ctx, worker, how, x, columns, to, q8) };
+        });
+    }
+
     /// Makes some columns of `x`'s rows of `to`, in 8 bits alone if `q8`.
     ///
     /// # Safety

@@ -1,8 +1,12 @@
 //! Matrix products of one input with one or several weights, in one pass of the team.
 use super::Ctx;
-use crate::act::Act;
+use crate::act::{Act, ActRows};
 use crate::layout::{Packed, Reads};
-use crate::mat::{Mat, MatmulTask, Store};
+use crate::mat::{Mat, MatmulTask, Shared, Store};
+use crate::team::Worker;
+
+/// Weights `[n, k]`, and a bias `n` long.
+pub type Weights<'a> = (&'a Packed, Option<&'a [f32]>);
 
 /// One product: `out[m, n] (+)= Σ_k weights[n, k]·x[m, k] + bias[n]`.
 pub struct Linear<'a> {
@@ -72,41 +76,70 @@ pub(super) fn group(share: usize, weights: &Packed) -> usize {
 }
 
 fn run(ctx: &Ctx, x: &Act, jobs: &mut [Linear<'_>]) {
-    let bytes: usize = jobs.iter().map(|job| job.weights.bytes().len()).sum();
-    let share = share(ctx, bytes);
-    // Of each job its operands, and the panels to a task.
-    let mut table = [const { None }; JOBS];
-    let mut tasks = 0;
-    for (entry, job) in table.iter_mut().zip(jobs) {
-        let panels = job.weights.panels();
-        let group = group(share, job.weights);
-        tasks += panels.div_ceil(group);
-        let Linear { weights, bias, store, out } = job;
-        let operands = MatmulTask {
-            weights: weights.view(),
-            input: x.all(),
-            bias: *bias,
-            store: *store,
-            first: 0,
-            out: out.shared(),
-        };
-        *entry = Some((operands, group));
+    let mut all = [None; JOBS];
+    for (to, job) in all.iter_mut().zip(jobs) {
+        *to = Some(((job.weights, job.bias), job.store, job.out.shared()));
     }
-    ctx.team.run(|worker| {
-        worker.phase(tasks, |mut i| {
-            for (operands, group) in table.iter().flatten() {
-                let panels = operands.weights.panels();
-                let groups = panels.div_ceil(*group);
+    let products = Linears::new(ctx, &all);
+    // SAFETY: the input is made, the outputs are this call's.
+    ctx.team.run(|worker| unsafe { products.phase(ctx, worker, x.all()) });
+}
+
+/// Products of one input, as the tasks of a phase share them.
+pub(super) struct Linears<'a> {
+    jobs: [Option<Job<'a>>; JOBS],
+    tasks: usize,
+}
+
+struct Job<'a> {
+    weights: Weights<'a>,
+    store: Store,
+    out: Shared<'a>,
+    /// Panels to a task.
+    group: usize,
+}
+
+impl<'a> Linears<'a> {
+    /// Up to [`JOBS`] of them.
+    ///
+    /// # Panics
+    /// If an output is not as wide as its weights have rows.
+    pub fn new(ctx: &Ctx, jobs: &[Option<(Weights<'a>, Store, Shared<'a>)>]) -> Linears<'a> {
+        let all = || jobs.iter().flatten();
+        let share = share(ctx, all().map(|((weights, _), ..)| weights.bytes().len()).sum());
+        let mut products = Linears { jobs: [const { None }; JOBS], tasks: 0 };
+        for (job, &(weights, store, out)) in products.jobs.iter_mut().zip(all()) {
+            let rows = weights.0.rows();
+            assert_eq!(out.cols(), rows, "the output's width against the weights' rows");
+            let group = group(share, weights.0);
+            products.tasks += weights.0.panels().div_ceil(group);
+            *job = Some(Job { weights, store, out, group });
+        }
+        products
+    }
+
+    /// Phase: all of them. Tasks are groups of panels over all jobs.
+    ///
+    /// # Safety
+    /// The tier is usable; `x` is as wide as the weights, and has the rows of the outputs and the
+    /// forms that the weights read; nobody else reads or writes the outputs meanwhile.
+    pub unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, input: ActRows<'_>) {
+        worker.phase(self.tasks, |mut i| {
+            for job in self.jobs.iter().flatten() {
+                let (weights, bias) = job.weights;
+                let groups = weights.panels().div_ceil(job.group);
                 if i < groups {
-                    let panels = i * group..panels.min((i + 1) * group);
-                    let matmul = ctx.kernels.matmul[operands.weights.layout() as usize];
-                    // SAFETY: the tier is usable, the shapes were checked, and a group of panels
-                    // is one task's.
-                    unsafe { matmul(operands, panels) };
+                    let panels = i * job.group..weights.panels().min((i + 1) * job.group);
+                    let (store, out) = (job.store, job.out);
+                    let matmul = ctx.kernels.matmul[weights.layout() as usize];
+                    let weights = weights.view();
+                    let task = MatmulTask { weights, input, bias, store, first: 0, out };
+                    // SAFETY: the caller's promise, and a group of panels is one task's.
+                    unsafe { matmul(&task, panels) };
                     return;
                 }
                 i -= groups;
             }
         });
-    });
+    }
 }

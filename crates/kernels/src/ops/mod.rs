@@ -4,6 +4,8 @@
 //! A backend composes them; none of them knows about models. Everything works on a batch of rows,
 //! and one row's numbers never depend on another's.
 mod attention;
+mod branch;
+mod chain;
 mod choose;
 mod embed;
 mod experts;
@@ -24,7 +26,9 @@ mod sparsify;
 mod streams;
 mod weighted;
 
-pub use attention::{Attend, AttendRow, AttentionScratch, attention};
+pub use attention::{Attend, AttendRow, AttentionScratch, Heads, attention};
+pub use branch::*;
+pub use chain::{Stage, Watch};
 pub use choose::{Choose, ChooseScratch, Chosen, choose};
 pub use embed::embed;
 pub use experts::{Choice, Experts, ExpertsScratch, Routes, Stack, Weighs, experts};
@@ -33,7 +37,7 @@ pub use gate_heads::gate_heads;
 pub use gated::{Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use latent::latent;
-pub use linear::{Linear, linear};
+pub use linear::{Linear, Weights, linear};
 pub use norm::{Norm, NormKind, norm, norm_in_order, norm_in_place};
 pub use per_head::{PerHead, per_head};
 pub use quantise::quantise;
@@ -46,7 +50,7 @@ pub use streams::{average, correct, expand, predict, residual_of_others};
 pub use weighted::weighted;
 
 use crate::mat::{Lent, Mat};
-
+use crate::team::Worker;
 use crate::{Kernels, Team};
 
 /// Who computes: the threads and the instruction tier.
@@ -68,13 +72,7 @@ impl Ctx {
         if rows < 2 || rows * cols < FEW {
             return (0..rows).for_each(task);
         }
-        // A few claims to a thread: enough to balance, too few to fight over.
-        let group = rows.div_ceil(8 * self.team.threads());
-        self.team.run(|worker| {
-            worker.phase(rows.div_ceil(group), |g| {
-                (g * group..rows.min((g + 1) * group)).for_each(&task);
-            });
-        });
+        self.team.run(|worker| by_rows(worker, rows, &task));
     }
 
     /// `task(i, from, len)` for every stretch of columns of every row.
@@ -85,6 +83,29 @@ impl Ctx {
             task(i / chunks, from, CHUNK.min(cols - from));
         });
     }
+}
+
+/// Phase: `task(i)` for every row `i`.
+fn by_rows(worker: &Worker<'_>, rows: usize, task: &dyn Fn(usize)) {
+    // A few claims to a thread: enough to balance, too few to fight over.
+    let group = rows.div_ceil(8 * worker.threads()).max(1);
+    worker.phase(rows.div_ceil(group), |g| {
+        (g * group..rows.min((g + 1) * group)).for_each(task);
+    });
+}
+
+/// Phase: `task(i, from, len)` for every stretch of up to `chunk` columns of every row.
+fn by_chunks(
+    worker: &Worker<'_>,
+    (rows, cols): (usize, usize),
+    chunk: usize,
+    task: &dyn Fn(usize, usize, usize),
+) {
+    let chunks = cols.div_ceil(chunk);
+    by_rows(worker, rows * chunks, &|i| {
+        let from = i % chunks * chunk;
+        task(i / chunks, from, chunk.min(cols - from));
+    });
 }
 
 /// `task` with every row of `x` and as large a part of `out`, in its order, on the team where there

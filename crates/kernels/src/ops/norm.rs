@@ -1,7 +1,7 @@
 //! Layer and RMS normalisation of rows. Ba et al. 2016, arXiv:1607.06450; Zhang & Sennrich 2019,
 //! arXiv:1910.07467.
 use super::Ctx;
-use crate::act::Act;
+use crate::act::{Act, QuantRow};
 use crate::mat::Mat;
 
 /// A normalisation and its parameters.
@@ -34,26 +34,7 @@ pub enum NormKind {
 /// # Panics
 /// If the shapes differ.
 pub fn norm(ctx: &Ctx, norm: Option<&Norm<'_>>, x: &Mat, out: &mut Act, q8: bool) {
-    assert_eq!(x.cols(), out.cols(), "input and output are of one width");
-    if let Some(norm) = norm {
-        norm.check(x.cols());
-    }
-    out.resize(x.rows());
-    let blocks = out.blocks();
-    let out = out.shared(ctx.kernels.tile, q8);
-    ctx.each_row(x.rows(), x.cols(), |i| {
-        // SAFETY: the tier is usable, lengths agree; a row is one task's.
-        unsafe {
-            let y = out.f32().part(i, 0, x.cols());
-            y.copy_from_slice(x.row(i));
-            if let Some(norm) = norm {
-                (ctx.kernels.norm)(norm, y);
-            }
-            if q8 {
-                (ctx.kernels.quantise)(y, out.quantised(i, 0, blocks));
-            }
-        }
-    });
+    make(ctx, norm, None, x, out, q8);
 }
 
 /// As [`norm()`] of rows whose elements are first brought in another order: element `k` of `out` is
@@ -69,27 +50,66 @@ pub fn norm_in_order(
     out: &mut Act,
     q8: bool,
 ) {
+    make(ctx, norm, Some(order), x, out, q8);
+}
+
+fn make(
+    ctx: &Ctx,
+    norm: Option<&Norm<'_>>,
+    order: Option<&[u32]>,
+    x: &Mat,
+    out: &mut Act,
+    q8: bool,
+) {
     let cols = x.cols();
-    assert!(cols == out.cols() && cols == order.len(), "input, output and order are of one width");
-    if let Some(norm) = norm {
-        norm.check(cols);
-    }
+    check(cols, norm, order, out);
     out.resize(x.rows());
     let blocks = out.blocks();
     let out = out.shared(ctx.kernels.tile, q8);
     ctx.each_row(x.rows(), cols, |i| {
         // SAFETY: the tier is usable, lengths agree; a row is one task's.
         unsafe {
-            let (y, x) = (out.f32().part(i, 0, cols), x.row(i));
-            y.iter_mut().zip(order).for_each(|(y, k)| *y = x[*k as usize]);
-            if let Some(norm) = norm {
-                (ctx.kernels.norm)(norm, y);
-            }
-            if q8 {
-                (ctx.kernels.quantise)(y, out.quantised(i, 0, blocks));
-            }
+            let codes = q8.then(|| out.quantised(i, 0, blocks));
+            one(ctx, norm, order, x.row(i), out.f32().part(i, 0, cols), codes);
         }
     });
+}
+
+/// # Panics
+/// If `cols` inputs, the norm, the order and the output are not of one width.
+pub(super) fn check(cols: usize, norm: Option<&Norm<'_>>, order: Option<&[u32]>, out: &Act) {
+    let in_order = order.is_none_or(|order| order.len() == cols);
+    assert!(cols == out.cols() && in_order, "input, output and order are of one width");
+    if let Some(norm) = norm {
+        norm.check(cols);
+    }
+}
+
+/// `y = norm(x)` of a row, in an order if that is given, and its 8-bit form if that is wanted.
+///
+/// # Safety
+/// The tier is usable, lengths agree.
+pub(super) unsafe fn one(
+    ctx: &Ctx,
+    norm: Option<&Norm<'_>>,
+    order: Option<&[u32]>,
+    x: &[f32],
+    y: &mut [f32],
+    codes: Option<QuantRow<'_>>,
+) {
+    match order {
+        None => y.copy_from_slice(x),
+        Some(order) => y.iter_mut().zip(order).for_each(|(y, k)| *y = x[*k as usize]),
+    }
+    // SAFETY: passed on.
+    unsafe {
+        if let Some(norm) = norm {
+            (ctx.kernels.norm)(norm, y);
+        }
+        if let Some(codes) = codes {
+            (ctx.kernels.quantise)(y, codes);
+        }
+    }
 }
 
 /// `x = norm(x)` row by row.

@@ -46,12 +46,12 @@ pub struct Rotate<'a> {
 /// # Panics
 /// If the shapes differ.
 pub fn rotate(ctx: &Ctx, how: &Rotate<'_>, x: &mut Mat) {
-    how.check(x);
+    how.check(x.rows(), x.cols());
     let (rows, cols) = (x.rows(), x.cols());
     let out = x.shared();
     ctx.each_row(rows, cols, |i| {
         // SAFETY: a row is one task's; the tier is usable and lengths agree.
-        unsafe { how.row(ctx, i, out.part(i, 0, cols)) };
+        unsafe { how.heads(ctx, i, 0, out.part(i, 0, cols)) };
     });
 }
 
@@ -62,12 +62,21 @@ impl Rotate<'_> {
         norm.or(*then).is_some() || clip.is_some() || rope.is_some() || scales.is_some()
     }
 
+    /// Whether heads of a row may be done one by one.
+    pub(super) fn splits(&self) -> bool {
+        let whole = |norm: Option<HeadNorm<'_>>| matches!(norm, Some(HeadNorm::Whole(_)));
+        !whole(self.norm) && !whole(self.then)
+    }
+
+    /// Does the heads of row `i` that `row` is, from head `first` on: all, unless it
+    /// [splits](Rotate::splits).
+    ///
     /// # Safety
     /// The tier is usable, lengths agree.
-    unsafe fn row(&self, ctx: &Ctx, i: usize, row: &mut [f32]) {
+    pub(super) unsafe fn heads(&self, ctx: &Ctx, i: usize, first: usize, row: &mut [f32]) {
         // SAFETY: passed on.
         unsafe {
-            self.normalise(ctx, self.norm, row);
+            self.normalise(ctx, self.norm, first, row);
             if let Some(bound) = self.clip {
                 row.iter_mut().for_each(|x| *x = x.clamp(-bound, bound));
             }
@@ -77,7 +86,7 @@ impl Rotate<'_> {
                     (ctx.kernels.rope)(layout, head, cos, sin);
                 }
             }
-            self.normalise(ctx, self.then, row);
+            self.normalise(ctx, self.then, first, row);
         }
         if let Some(scales) = self.scales {
             row.iter_mut().for_each(|x| *x *= scales[i]);
@@ -85,8 +94,14 @@ impl Rotate<'_> {
     }
 
     /// # Safety
-    /// As [`Rotate::row`].
-    unsafe fn normalise(&self, ctx: &Ctx, norm: Option<HeadNorm<'_>>, row: &mut [f32]) {
+    /// As [`Rotate::heads`].
+    unsafe fn normalise(
+        &self,
+        ctx: &Ctx,
+        norm: Option<HeadNorm<'_>>,
+        first: usize,
+        row: &mut [f32],
+    ) {
         // SAFETY: passed on.
         let apply = |norm: &Norm<'_>, x: &mut [f32]| unsafe { (ctx.kernels.norm)(norm, x) };
         match norm {
@@ -96,7 +111,7 @@ impl Rotate<'_> {
                 row.chunks_exact_mut(self.head_dim).for_each(|head| apply(&norm, head));
             }
             Some(HeadNorm::EachHead(norm)) => {
-                for (h, head) in row.chunks_exact_mut(self.head_dim).enumerate() {
+                for (h, head) in (first..).zip(row.chunks_exact_mut(self.head_dim)) {
                     let own = h * self.head_dim..(h + 1) * self.head_dim;
                     let part = |p: Option<_>| p.map(|p: &[f32]| &p[own.clone()]);
                     apply(&Norm { weight: part(norm.weight), bias: part(norm.bias), ..norm }, head);
@@ -106,24 +121,24 @@ impl Rotate<'_> {
     }
 
     /// # Panics
-    /// If something does not fit `x`.
-    fn check(&self, x: &Mat) {
-        let whole = self.head_dim > 0 && x.cols().is_multiple_of(self.head_dim);
-        assert!(whole, "{} columns are no whole number of heads of {}", x.cols(), self.head_dim);
+    /// If something does not fit `[rows, cols]`.
+    pub(super) fn check(&self, rows: usize, cols: usize) {
+        let whole = self.head_dim > 0 && cols.is_multiple_of(self.head_dim);
+        assert!(whole, "{cols} columns are no whole number of heads of {}", self.head_dim);
         for norm in [&self.norm, &self.then].into_iter().flatten() {
             match norm {
                 HeadNorm::PerHead(norm) => norm.check(self.head_dim),
-                HeadNorm::EachHead(norm) | HeadNorm::Whole(norm) => norm.check(x.cols()),
+                HeadNorm::EachHead(norm) | HeadNorm::Whole(norm) => norm.check(cols),
             }
         }
         if let Some((_, angles)) = self.rope {
-            let (rows, dim) = (angles.rows(), angles.cols());
-            assert!(rows >= x.rows(), "angles of {rows} rows for {}", x.rows());
+            let (of, dim) = (angles.rows(), angles.cols());
+            assert!(of >= rows, "angles of {of} rows for {rows}");
             let fits = dim.is_multiple_of(2) && dim <= self.head_dim;
             assert!(fits, "{dim} angles to a head of {}", self.head_dim);
         }
-        let scales = self.scales.map_or(x.rows(), <[f32]>::len);
-        assert!(scales >= x.rows(), "{scales} scales for {} rows", x.rows());
+        let scales = self.scales.map_or(rows, <[f32]>::len);
+        assert!(scales >= rows, "{scales} scales for {rows} rows");
         assert!(self.clip.is_none_or(|bound| bound > 0.0), "a bound of {:?}", self.clip);
     }
 }

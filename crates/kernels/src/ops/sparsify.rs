@@ -10,14 +10,16 @@ use crate::mat::Mat;
 pub fn sparsify(ctx: &Ctx, deviations: f32, x: &mut Mat) {
     let (rows, cols) = (x.rows(), x.cols());
     let out = x.shared();
-    ctx.each_row(rows, cols, |i| {
-        // SAFETY: a row is one task's.
-        let row = unsafe { out.part(i, 0, cols) };
-        let mean = sum(row, |x| x) / cols as f32;
-        let variance = sum(row, |x| (x - mean) * (x - mean)) / cols as f32;
-        let cut = mean + deviations * variance.sqrt();
-        row.iter_mut().for_each(|x| *x = if *x < cut { 0.0 } else { *x - cut });
-    });
+    // SAFETY: a row is one task's.
+    ctx.each_row(rows, cols, |i| sparse(deviations, unsafe { out.part(i, 0, cols) }));
+}
+
+/// The same of one row.
+pub(super) fn sparse(deviations: f32, row: &mut [f32]) {
+    let mean = sum(row, |x| x) / row.len() as f32;
+    let variance = sum(row, |x| (x - mean) * (x - mean)) / row.len() as f32;
+    let cut = mean + deviations * variance.sqrt();
+    row.iter_mut().for_each(|x| *x = if *x < cut { 0.0 } else { *x - cut });
 }
 
 /// The sum over all `x` of `of(x)`: sixteen partial sums, element `i` going to number `i % 16`.

@@ -1,14 +1,20 @@
 //! Softmax attention over pages of keys and values.
 //! Vaswani et al. 2017, arXiv:1706.03762; GQA, arXiv:2305.13245; paging, arXiv:2309.06180;
 //! the online softmax, arXiv:1805.02867.
+mod enter;
+mod leave;
+mod prepare;
 mod work;
 mod write;
 
+use super::chain::chain;
 use super::{Chosen, Ctx};
 use crate::act::{self, Act};
 use crate::kv::{KvKind, KvShape, PAGE, Pool, Reach, Sight};
-use crate::mat::{Lent, Mat};
-use work::Work;
+use crate::mat::{Mat, Seen};
+pub use prepare::Heads;
+pub(super) use prepare::Prepare;
+pub(super) use work::{Places, Work};
 pub(crate) use write::Write;
 
 /// The shape of an attention.
@@ -130,42 +136,13 @@ pub fn attention(
     out: &mut Act,
     q8: bool,
 ) {
-    if rows.is_empty() {
-        return out.resize(0);
-    }
-    shape.check(rows, tables, q, kv, pool, out);
-    let longest = rows.iter().map(|row| row.pos + 1).max().unwrap_or(0);
-    assert!(chosen.is_none_or(|c| c.fits(rows.len(), longest)), "the choice is of fewer rows");
-    assert!(chosen.is_none() || shape.reach == Reach::All, "a choice within a window");
-    let AttentionScratch { blocks, stats, shares, nothing, queries } = scratch;
-    let largest = cut(blocks, rows, shape.reach);
-    let slot = largest * shape.group() * (shape.v_dim + 2);
-    assert!(
-        rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.v_dim,
-        "the attention scratch is too small for {} rows",
-        rows.len()
-    );
     out.resize(rows.len());
-    let work = Work {
-        kernels: ctx.kernels,
-        shape,
-        rows,
-        tables,
-        chosen,
-        q,
-        kv,
-        kind: pool.kind(),
-        queries: (pool.kind() == KvKind::Q8).then(|| Lent::new(queries)),
-        pool: pool.shared(),
-        blocks,
-        slots: shares.len() / slot,
-        slot,
-        stats: Lent::new(stats),
-        shares: Lent::new(shares),
-        nothing: &nothing[..shape.v_dim],
-        out: out.shared(ctx.kernels.tile, q8),
-    };
-    work.run(&ctx.team, q8);
+    let kv = kv.map(|(k, v)| (Seen::of(k), Seen::of(v)));
+    let places = Places { rows, tables, chosen, pool };
+    let out = out.shared(ctx.kernels.tile, q8);
+    let work = Work::new(ctx, shape, places, (Seen::of(q), kv), scratch, out, q8);
+    // SAFETY: queries, keys and values are made; the pages, the scratch and `out` are this call's.
+    chain(ctx, None, work.phases(), |_| None, |w, i| unsafe { work.phase(w, i) });
 }
 
 impl Attend<'_> {
@@ -190,14 +167,12 @@ impl Attend<'_> {
 
     fn check(
         &self,
-        rows: &[AttendRow],
-        tables: &[Vec<u32>],
-        q: &Mat,
-        kv: Option<(&Mat, &Mat)>,
-        pool: &Pool,
-        out: &Act,
+        places: &Places<'_>,
+        (q, kv): (Seen<'_>, Option<(Seen<'_>, Seen<'_>)>),
+        out: (usize, usize),
     ) {
         let Attend { heads, kv_heads, head_dim, v_dim, .. } = *self;
+        let Places { rows, tables, chosen, pool } = places;
         let grouped = kv_heads > 0 && heads > 0 && heads.is_multiple_of(kv_heads);
         let wide = head_dim > 0 && v_dim > 0;
         assert!(grouped && wide, "{heads} heads of {head_dim} and {v_dim} over {kv_heads}");
@@ -206,11 +181,14 @@ impl Attend<'_> {
         assert!(each(self.sinks) && each(self.slopes), "a sink and a slope for each head");
         assert_eq!(pool.shape(), self.keeps(), "the pages are of another shape");
         assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
-        assert_eq!(out.cols(), heads * v_dim, "output");
+        assert_eq!(out, (rows.len(), heads * v_dim), "output");
         for (x, dim) in kv.into_iter().flat_map(|(k, v)| [(k, head_dim), (v, v_dim)]) {
             assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * dim), "keys and values");
         }
-        for row in rows {
+        let longest = rows.iter().map(|row| row.pos + 1).max().unwrap_or(0);
+        assert!(chosen.is_none_or(|c| c.fits(rows.len(), longest)), "the choice is of fewer rows");
+        assert!(chosen.is_none() || self.reach == Reach::All, "a choice within a window");
+        for row in *rows {
             let pages = tables.get(row.table).map_or(0, Vec::len);
             assert!(row.pos / PAGE < pages, "position {} has no page", row.pos);
         }

@@ -1,136 +1,213 @@
 //! The phases and tasks of one attention.
-use super::write::Write;
-use super::{Attend, AttendRow, BLOCK, Block, Chosen};
-use crate::act::{self, ActRows, QuantRow, SharedAct};
-use crate::kv::{Eight, KvKind, MergeTask, PAGE, PageTask, SharedPool, Shares, Sight};
-use crate::layout::Layout;
-use crate::mat::{Lent, Mat};
-use crate::team::{Team, Worker};
-use crate::tier::Kernels;
+use super::{Attend, AttendRow, AttentionScratch, Block, Chosen, Prepare, cut};
+use crate::act::{self, SharedAct};
+use crate::kv::{KvKind, MergeTask, PAGE, PageTask, Pool, SharedPool, Shares, Sight};
+use crate::mat::{Lent, Seen};
+use crate::ops::{Ctx, Stage};
+use crate::team::Worker;
 use std::ops::Range;
 
+/// Where the rows of a batch stand, and what is kept there.
+pub(in crate::ops) struct Places<'a> {
+    pub rows: &'a [AttendRow],
+    pub tables: &'a [Vec<u32>],
+    pub chosen: Option<&'a Chosen>,
+    pub pool: &'a mut Pool,
+}
+
 /// One call's operands, as its tasks share them.
-pub(super) struct Work<'a> {
-    pub(super) kernels: &'static Kernels,
+pub(in crate::ops) struct Work<'a> {
+    pub(super) ctx: &'a Ctx,
     pub(super) shape: &'a Attend<'a>,
     pub(super) rows: &'a [AttendRow],
     pub(super) tables: &'a [Vec<u32>],
-    pub(super) chosen: Option<&'a Chosen>,
-    pub(super) q: &'a Mat,
-    pub(super) kv: Option<(&'a Mat, &'a Mat)>,
+    chosen: Option<&'a Chosen>,
+    pub(super) q: Seen<'a>,
+    pub(super) kv: Option<(Seen<'a>, Seen<'a>)>,
     pub(super) kind: KvKind,
     /// In 8 bits, where the pages are.
     pub(super) queries: Option<Lent<'a, act::Block>>,
     pub(super) pool: SharedPool<'a>,
     pub(super) blocks: &'a [Block],
     /// Elements of `shares` to a page of a block, and how many of these there are.
-    pub(super) slot: usize,
-    pub(super) slots: usize,
-    pub(super) stats: Lent<'a, f32>,
-    pub(super) shares: Lent<'a, f32>,
+    slot: usize,
+    slots: usize,
+    stats: Lent<'a, f32>,
+    shares: Lent<'a, f32>,
     /// As many zeros as a head has elements.
     pub(super) nothing: &'a [f32],
     pub(super) out: SharedAct<'a>,
+    pub(super) q8: bool,
+    /// What is done to queries, keys and values first.
+    pub(super) prepare: Option<Prepare<'a>>,
+    entry: Entry,
+    /// Pages of all K/V heads.
+    pages: usize,
+    /// Times that pages fill the slots; none where a block and K/V head is one task.
+    pub(super) waves: usize,
 }
 
-impl Work<'_> {
-    /// Does it, with the 8-bit form of the result if `q8`.
-    pub(super) fn run(&self, team: &Team, q8: bool) {
-        let pages = self.blocks.iter().map(|b| b.pages).sum::<usize>() * self.shape.kv_heads;
-        let longest = self.blocks.iter().map(|b| b.pages).max().unwrap_or(0);
-        let threads = team.threads();
-        // A block and K/V head is one task, unless one of these is much of all work.
-        if threads == 1 || 2 * longest * threads <= pages {
-            return team.run(|worker| {
-                self.write(worker);
-                // Heads last: blocks of one sequence read the same pages.
-                let blocks = self.blocks.len();
-                worker.phase(blocks * self.shape.kv_heads, |unit| {
-                    self.whole(unit % blocks, unit / blocks)
-                });
-                self.quantise(worker, q8);
-            });
-        }
-        for from in (0..pages).step_by(self.slots) {
-            let wave = from..pages.min(from + self.slots);
-            team.run(|worker| {
-                if from == 0 {
-                    self.write(worker);
-                }
-                let some = wave.len().div_ceil(8 * threads);
-                worker.phase(wave.len().div_ceil(some), |i| {
-                    let start = wave.start + i * some;
-                    (start..wave.end.min(start + some))
-                        .for_each(|task| self.share(task, wave.start));
-                });
-                let (first, last) = (self.unit(wave.start), self.unit(wave.end - 1));
-                let group = self.shape.group();
-                worker.phase((last - first + 1) * group, |i| {
-                    self.merge(first + i / group, i % group, &wave);
-                });
-                if wave.end == pages {
-                    self.quantise(worker, q8);
-                }
-            });
+/// How keys and values come into their pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    /// Row by row, queries by K/V head, then channel by channel.
+    Rows,
+    /// A row's heads side by side.
+    Heads,
+    /// By the tasks that then attend to them.
+    Tasks,
+}
+
+/// Pages that threads may wait for in a phase, rather than share pages out and merge shares.
+const SLACK: usize = 2;
+/// Pages up to which a head of a row is one task, if that lets threads wait no longer.
+const FEW: usize = 8;
+
+impl<'a> Work<'a> {
+    /// # Panics
+    /// If the shapes differ, or the scratch is too small.
+    pub fn new(
+        ctx: &'a Ctx,
+        shape: &'a Attend<'a>,
+        places: Places<'a>,
+        (q, kv): (Seen<'a>, Option<(Seen<'a>, Seen<'a>)>),
+        scratch: &'a mut AttentionScratch,
+        out: SharedAct<'a>,
+        q8: bool,
+    ) -> Work<'a> {
+        shape.check(&places, (q, kv), (out.f32().rows(), out.f32().cols()));
+        let Places { rows, tables, chosen, pool } = places;
+        let AttentionScratch { blocks, stats, shares, nothing, queries } = scratch;
+        let largest = cut(blocks, rows, shape.reach);
+        let slot = largest * shape.group() * (shape.v_dim + 2);
+        assert!(
+            rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.v_dim,
+            "the attention scratch is too small for {} rows",
+            rows.len()
+        );
+        let slots = shares.len() / slot.max(1);
+        let pages = blocks.iter().map(|b| b.pages).sum::<usize>() * shape.kv_heads;
+        let whole = whole(blocks, shape.kv_heads, ctx.team.threads());
+        let entry = match rows.len() {
+            1 if whole => Entry::Tasks,
+            1 => Entry::Heads,
+            _ => Entry::Rows,
+        };
+        Work {
+            ctx,
+            shape,
+            rows,
+            tables,
+            chosen,
+            q,
+            kv,
+            kind: pool.kind(),
+            queries: (pool.kind() == KvKind::Q8).then(|| Lent::new(queries)),
+            pool: pool.shared(),
+            blocks,
+            slots,
+            slot,
+            stats: Lent::new(stats),
+            shares: Lent::new(shares),
+            nothing: &nothing[..shape.v_dim],
+            out,
+            q8,
+            prepare: None,
+            entry,
+            pages,
+            waves: if whole { 0 } else { pages.div_ceil(slots) },
         }
     }
 
-    /// Phases: brings queries to 8 bits where pages are, and puts keys and values into these.
-    fn write(&self, worker: &Worker<'_>) {
+    /// With what `prepare` does to queries, keys and values first; `apart`, in a phase of its own.
+    pub fn with(self, prepare: Prepare<'a>, apart: bool) -> Work<'a> {
+        let entry = if apart || !prepare.splits() { Entry::Rows } else { self.entry };
+        Work { prepare: Some(prepare), entry, ..self }
+    }
+
+    /// Phases, some of which may be nothing.
+    pub fn phases(&self) -> usize {
+        self.entries() + (2 * self.waves).max(1) + 1
+    }
+
+    /// What phase `i` does, if anything.
+    pub fn stage(&self, i: usize) -> Option<Stage> {
+        let heads = i == 0 && self.entry == Entry::Rows;
+        let asks = i == 1 && self.entry == Entry::Rows;
+        let nothing = heads && self.prepare.is_none()
+            || asks && self.queries.is_none()
+            || i + 1 == self.phases() && self.quantised();
+        (!nothing).then_some(if heads { Stage::Heads } else { Stage::Attention })
+    }
+
+    fn entries(&self) -> usize {
+        match self.entry {
+            Entry::Rows => 3,
+            Entry::Heads => 1,
+            Entry::Tasks => 0,
+        }
+    }
+
+    /// Phase `i`.
+    ///
+    /// # Safety
+    /// The tier is usable; queries, keys and values are made, and nobody else touches them, the
+    /// pages, the scratch or the output between the first phase and the last.
+    pub unsafe fn phase(&self, worker: &Worker<'_>, i: usize) {
         let heads = self.shape.kv_heads;
-        worker.phase(self.queries.as_ref().map_or(0, |_| self.blocks.len() * heads), |unit| {
-            self.ask(self.blocks[unit / heads], unit % heads);
-        });
-        let Some((k, v)) = self.kv else { return };
-        let Work { rows, tables, pool, kind, .. } = self;
-        let (shape, kind) = (self.shape.keeps(), *kind);
-        Write { rows, tables, pool, kind, shape, k, v: Some(v) }.phase(worker);
-    }
-
-    /// The 8-bit form of a block's queries of a K/V head.
-    fn ask(&self, block: Block, head: usize) {
-        let Attend { heads, head_dim, .. } = *self.shape;
-        let (group, Some(to)) = (self.shape.group(), self.asked(block, head)) else { return };
-        let count = block.rows * group;
-        for i in 0..count {
-            let (row, head) = (block.row + i / group, head * group + i % group);
-            let q = &self.q.data()[(row * heads + head) * head_dim..][..head_dim];
-            let at = (self.kernels.tile, count, i);
-            // SAFETY: the tier is usable; a block's queries of a head are one task's.
-            unsafe { (self.kernels.quantise)(q, QuantRow::of(&to, at, self.shape.query_blocks())) };
+        if i < self.entries() {
+            match (self.entry, i) {
+                // SAFETY: passed on; a head is one task's.
+                (Entry::Heads, _) => worker.phase(heads, |head| unsafe { self.enter(head) }),
+                (_, 0) => self.prepare.iter().for_each(|prepare| {
+                    // SAFETY: passed on.
+                    unsafe { prepare.phase(self.ctx, worker) }
+                }),
+                (_, 1) => self.ask_all(worker),
+                // SAFETY: passed on.
+                _ => self.write().iter().for_each(|write| unsafe { write.phase(worker) }),
+            }
+            return;
         }
-    }
-
-    /// Where these are.
-    fn asked(&self, block: Block, head: usize) -> Option<Lent<'_, act::Block>> {
-        let (count, each) = (block.rows * self.shape.group(), self.shape.query_blocks());
-        let first = block.row * self.shape.heads + head * count;
-        self.queries.as_ref().map(|all| all.within(first * each, count * each))
-    }
-
-    /// What the kernel takes besides where pages are in 8 bits.
-    fn eight(&self, block: Block, head: usize) -> Option<Eight<'_>> {
-        let count = block.rows * self.shape.group();
-        let blocks = count * self.shape.query_blocks();
-        self.asked(block, head).map(|asked| Eight {
-            queries: {
-                // SAFETY: they were made in an earlier phase; nobody writes them now.
-                let q = unsafe { std::slice::from_raw_parts(asked.at(0, blocks), blocks) };
-                ActRows::of_blocks(q, count, self.shape.head_dim)
-            },
-            product: self.kernels.matmul[Layout::W8 as usize],
-        })
+        let i = i - self.entries();
+        if i >= (2 * self.waves).max(1) {
+            return self.quantise(worker);
+        }
+        if self.waves == 0 {
+            // Heads last: blocks of one sequence read the same pages.
+            let blocks = self.blocks.len();
+            return worker.phase(blocks * heads, |unit| self.whole(unit % blocks, unit / blocks));
+        }
+        let start = i / 2 * self.slots;
+        let wave = start..self.pages.min(start + self.slots);
+        if i.is_multiple_of(2) {
+            let some = wave.len().div_ceil(8 * worker.threads());
+            worker.phase(wave.len().div_ceil(some), |i| {
+                let start = wave.start + i * some;
+                (start..wave.end.min(start + some)).for_each(|task| self.share(task, wave.start));
+            });
+        } else {
+            let (first, last) = (self.unit(wave.start), self.unit(wave.end - 1));
+            let group = self.shape.group();
+            worker.phase((last - first + 1) * group, |i| {
+                self.merge(first + i / group, i % group, &wave);
+            });
+        }
     }
 
     /// All pages of a block and K/V head, each joined to those before it.
     fn whole(&self, block: usize, head: usize) {
         let b = self.blocks[block];
+        if self.entry == Entry::Tasks {
+            // SAFETY: the head of the one row is this task's.
+            unsafe { self.enter(head) };
+        }
         let first = head * self.shape.group();
         for page in b.page..b.page + b.pages {
             self.attend(b, head, page, self.result(b.row, first), true);
         }
         for row in b.row..b.row + b.rows {
-            (first..first + self.shape.group()).for_each(|head| self.finish(row, head));
+            self.finish(row, first..first + self.shape.group());
         }
     }
 
@@ -171,13 +248,18 @@ impl Work<'_> {
                         stats.copy_from_slice(page_stats);
                         values.copy_from_slice(page_values);
                     } else {
-                        (self.kernels.merge)(MergeTask { stats, values, page_stats, page_values });
+                        (self.ctx.kernels.merge)(MergeTask {
+                            stats,
+                            values,
+                            page_stats,
+                            page_values,
+                        });
                     }
                 }
             }
         }
         if own.end <= wave.end {
-            (block.row..block.row + block.rows).for_each(|row| self.finish(row, all));
+            (block.row..block.row + block.rows).for_each(|row| self.finish(row, all..all + 1));
         }
     }
 
@@ -189,8 +271,11 @@ impl Work<'_> {
         let (keys, values) = self.pool.at(self.page(table, page), head);
         let next = block.page + block.pages - 1;
         let (next, _) = self.pool.at(self.page(table, next.min(page + 1)), head);
+        let q = ((block.rows - 1) * heads + group) * head_dim;
+        // SAFETY: queries were made in a phase before, or this head of the one row by this task.
+        let q = unsafe { self.q.from(block.row, head * group * head_dim, q) };
         let task = PageTask {
-            q: &self.q.data()[(block.row * heads + head * group) * head_dim..],
+            q,
             heads,
             rows: block.rows,
             group,
@@ -208,40 +293,9 @@ impl Work<'_> {
             out,
             merge,
         };
-        // SAFETY: the tier is usable; the pages were written in the phase before; `out` has room
+        // SAFETY: the tier is usable; the pages were written before; `out` has room
         // for the block's rows and belongs to this task.
-        unsafe { (self.kernels.attend_page)(&task) };
-    }
-
-    /// Divides a head of a row by its sum. A sink joins that as the share of one more page.
-    fn finish(&self, row: usize, head: usize) {
-        let out = self.result(row, head);
-        // SAFETY: this head of this row is the calling task's.
-        let (stats, values) = unsafe {
-            let values = std::slice::from_raw_parts_mut(out.values, self.shape.v_dim);
-            (std::slice::from_raw_parts_mut(out.stats, 2), values)
-        };
-        if let Some(sinks) = self.shape.sinks {
-            let (page_stats, page_values) = (&[sinks[head], 1.0], self.nothing);
-            // SAFETY: the tier is usable, lengths agree.
-            unsafe { (self.kernels.merge)(MergeTask { stats, values, page_stats, page_values }) };
-        }
-        let inverse = 1.0 / stats[1];
-        values.iter_mut().for_each(|value| *value *= inverse);
-    }
-
-    /// Phase: the 8-bit form of the result.
-    fn quantise(&self, worker: &Worker<'_>, q8: bool) {
-        let (rows, cols) = (self.rows.len(), self.shape.heads * self.shape.v_dim);
-        worker.phase(if q8 { rows.div_ceil(BLOCK) } else { 0 }, |i| {
-            for row in i * BLOCK..rows.min((i + 1) * BLOCK) {
-                // SAFETY: the tier is usable; a row is one task's.
-                unsafe {
-                    let to = self.out.quantised(row, 0, cols.div_ceil(act::BLOCK));
-                    (self.kernels.quantise)(self.out.f32().part(row, 0, cols), to);
-                }
-            }
-        });
+        unsafe { (self.ctx.kernels.attend_page)(&task) };
     }
 
     /// The unit (block and K/V head, K/V heads first) that page task `task` belongs to.
@@ -266,7 +320,7 @@ impl Work<'_> {
         self.tables[table][page]
     }
     /// Where the result of a row from a head on goes.
-    fn result(&self, row: usize, head: usize) -> Shares {
+    pub(super) fn result(&self, row: usize, head: usize) -> Shares {
         let Attend { heads, v_dim, .. } = *self.shape;
         Shares {
             stats: self.stats.at(2 * (row * heads + head), 2),
@@ -282,4 +336,13 @@ impl Work<'_> {
         let values = unsafe { stats.add(2 * (self.slot / (self.shape.v_dim + 2))) };
         Shares { stats, values, heads }
     }
+}
+
+/// Whether a block and K/V head is one task: unless one of these is much of all work.
+fn whole(blocks: &[Block], kv_heads: usize, threads: usize) -> bool {
+    let pages = blocks.iter().map(|b| b.pages).sum::<usize>() * kv_heads;
+    let longest = blocks.iter().map(|b| b.pages).max().unwrap_or(0);
+    let waits = (blocks.len() * kv_heads).div_ceil(threads) * longest - pages / threads;
+    let few = longest <= FEW && waits <= SLACK;
+    threads == 1 || 2 * longest * threads <= pages || few
 }

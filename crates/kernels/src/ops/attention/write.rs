@@ -1,7 +1,7 @@
 //! Puts a batch's keys and values into their pages.
 use super::AttendRow;
 use crate::kv::{KvKind, KvShape, PAGE, SharedPool, eight};
-use crate::mat::Mat;
+use crate::mat::Seen;
 use crate::team::Worker;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -17,44 +17,78 @@ pub(crate) struct Write<'a> {
     pub(crate) kind: KvKind,
     pub(crate) shape: KvShape,
     /// `[rows, heads·k_dim]`.
-    pub(crate) k: &'a Mat,
+    pub(crate) k: Seen<'a>,
     /// `[rows, heads·v_dim]`, if values are kept.
-    pub(crate) v: Option<&'a Mat>,
+    pub(crate) v: Option<Seen<'a>>,
 }
 
 impl Write<'_> {
     /// Phase: tasks own channels, so that rows which name one place twice do not race.
-    pub(crate) fn phase(&self, worker: &Worker<'_>) {
-        let KvShape { heads, k_dim, v_dim } = self.shape;
-        let of_keys = k_dim.div_ceil(CHANNELS);
-        let of_values = match self.kind {
+    ///
+    /// # Safety
+    /// Nobody else touches the rows' places, or writes what goes there, meanwhile.
+    pub(crate) unsafe fn phase(&self, worker: &Worker<'_>) {
+        let (of_keys, of_values) = self.chunks();
+        let chunks = of_keys + of_values;
+        // SAFETY: passed on; a chunk is one task's.
+        worker.phase(self.shape.heads * chunks, |i| unsafe { self.chunk(i / chunks, i % chunks) });
+    }
+
+    /// All of a head.
+    ///
+    /// # Safety
+    /// As [`Write::phase`], of this head.
+    pub(crate) unsafe fn head(&self, head: usize) {
+        let (of_keys, of_values) = self.chunks();
+        for chunk in 0..of_keys + of_values {
+            // SAFETY: passed on.
+            unsafe { self.chunk(head, chunk) };
+        }
+    }
+
+    /// Chunks of channels to a head's keys, and to its values.
+    fn chunks(&self) -> (usize, usize) {
+        let KvShape { k_dim, v_dim, .. } = self.shape;
+        let of_values = match (self.v, self.kind) {
+            (None, _) => 0,
             // They share a scale.
-            KvKind::Q8 => 1,
+            (_, KvKind::Q8) => 1,
             _ => v_dim.div_ceil(CHANNELS),
         };
-        let chunks = of_keys + if self.v.is_some() { of_values } else { 0 };
-        worker.phase(heads * chunks, |i| {
-            let (head, chunk) = (i / chunks, i % chunks);
+        (k_dim.div_ceil(CHANNELS), of_values)
+    }
+
+    /// # Safety
+    /// As [`Write::phase`], of this chunk.
+    unsafe fn chunk(&self, head: usize, chunk: usize) {
+        let KvShape { k_dim, v_dim, .. } = self.shape;
+        let (of_keys, _) = self.chunks();
+        // SAFETY: passed on.
+        unsafe {
             match self.v.filter(|_| chunk >= of_keys) {
                 Some(v) if self.kind == KvKind::Q8 => self.value(v, head),
                 Some(v) => self.channels(v, head, v_dim, chunk - of_keys, true),
                 None => self.channels(self.k, head, k_dim, chunk, false),
             }
-        });
+        }
     }
 
     /// Some channels of a head of `x`, which has `dim` of them, of all rows.
-    fn channels(&self, x: &Mat, head: usize, dim: usize, chunk: usize, values: bool) {
+    ///
+    /// # Safety
+    /// As [`Write::phase`], of these channels.
+    unsafe fn channels(&self, x: Seen<'_>, head: usize, dim: usize, chunk: usize, values: bool) {
         let from = chunk * CHANNELS;
         let len = CHANNELS.min(dim - from);
         let (channel, position) = if values { (1, self.shape.value_stride()) } else { (PAGE, 1) };
         for (i, row) in self.rows.iter().enumerate() {
-            let x = &x.row(i)[head * dim + from..][..len];
+            // SAFETY: nobody writes it meanwhile, by the caller's promise.
+            let x = unsafe { x.from(i, head * dim + from, len) };
             let page = self.tables[row.table][row.pos / PAGE];
             let (k, v) = self.pool.at(page, head);
             let (to, at) =
                 (if values { v } else { k }, channel * from + position * (row.pos % PAGE));
-            // SAFETY: it lies within the head's part of the page; channels are one task's.
+            // SAFETY: it lies within the head's part of the page; the channels are the caller's.
             unsafe {
                 match self.kind {
                     KvKind::Q8 => {
@@ -73,14 +107,19 @@ impl Write<'_> {
     }
 
     /// A head of all rows' values, in 8 bits.
-    fn value(&self, v: &Mat, head: usize) {
+    ///
+    /// # Safety
+    /// As [`Write::phase`], of these values.
+    unsafe fn value(&self, v: Seen<'_>, head: usize) {
         let dim = self.shape.v_dim;
         for (i, row) in self.rows.iter().enumerate() {
-            let x = &v.row(i)[head * dim..][..dim];
             let page = self.tables[row.table][row.pos / PAGE];
             let (_, values) = self.pool.at(page, head);
-            // SAFETY: a head's values are one task's.
-            unsafe { eight::put_value(values, eight::Head::of(self.shape), row.pos % PAGE, x) };
+            // SAFETY: nobody writes `v` meanwhile, and the values are the caller's.
+            unsafe {
+                let x = v.from(i, head * dim, dim);
+                eight::put_value(values, eight::Head::of(self.shape), row.pos % PAGE, x);
+            }
         }
     }
 }

@@ -1,0 +1,63 @@
+//! How results leave an attention.
+use super::BLOCK;
+use super::work::Work;
+use crate::act;
+use crate::kv::MergeTask;
+use crate::team::Worker;
+use std::ops::Range;
+
+impl Work<'_> {
+    /// Divides some heads of a row by their sums, and makes their 8-bit form where they are whole
+    /// blocks. A sink joins a sum as the share of one more page.
+    pub(super) fn finish(&self, row: usize, heads: Range<usize>) {
+        let v_dim = self.shape.v_dim;
+        for head in heads.clone() {
+            let out = self.result(row, head);
+            // SAFETY: this head of this row is the calling task's.
+            let (stats, values) = unsafe {
+                let values = std::slice::from_raw_parts_mut(out.values, v_dim);
+                (std::slice::from_raw_parts_mut(out.stats, 2), values)
+            };
+            if let Some(sinks) = self.shape.sinks {
+                let (page_stats, page_values) = (&[sinks[head], 1.0], self.nothing);
+                let task = MergeTask { stats, values, page_stats, page_values };
+                // SAFETY: the tier is usable, lengths agree.
+                unsafe { (self.ctx.kernels.merge)(task) };
+            }
+            let inverse = 1.0 / stats[1];
+            values.iter_mut().for_each(|value| *value *= inverse);
+        }
+        if self.q8 && self.blocks_of(heads.len()) {
+            self.quantise_some(row, heads.start * v_dim, heads.len() * v_dim);
+        }
+    }
+
+    /// Whether so many heads are whole blocks of the 8-bit form.
+    fn blocks_of(&self, heads: usize) -> bool {
+        (heads * self.shape.v_dim).is_multiple_of(act::BLOCK)
+    }
+
+    /// The 8-bit form of some whole blocks of a row, which are the calling task's.
+    fn quantise_some(&self, row: usize, from: usize, len: usize) {
+        // SAFETY: the tier is usable; the columns are the task's.
+        unsafe {
+            let to = self.out.quantised(row, from / act::BLOCK, len.div_ceil(act::BLOCK));
+            (self.ctx.kernels.quantise)(self.out.f32().part(row, from, len), to);
+        }
+    }
+
+    /// Whether the 8-bit form, if it is wanted, is made with the result.
+    pub(super) fn quantised(&self) -> bool {
+        !self.q8 || self.blocks_of(if self.waves == 0 { self.shape.group() } else { 1 })
+    }
+
+    /// Phase: the 8-bit form of the result, unless it was made with it.
+    pub(super) fn quantise(&self, worker: &Worker<'_>) {
+        if !self.quantised() {
+            let (rows, cols) = (self.rows.len(), self.shape.heads * self.shape.v_dim);
+            worker.phase(rows.div_ceil(BLOCK), |i| {
+                (i * BLOCK..rows.min((i + 1) * BLOCK)).for_each(|i| self.quantise_some(i, 0, cols));
+            });
+        }
+    }
+}
