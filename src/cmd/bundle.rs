@@ -1,7 +1,8 @@
 //! `rinfer bundle`: a model as one file that loads at once.
-use super::options::{Quant, positive};
+use super::options::{positive, quant};
 use super::{Environment, Log, Usage};
 use anyhow::Context;
+use rinfer_engine::backend::Quant;
 use rinfer_engine::bundle::{self, Making};
 use rinfer_engine::load::Load;
 use rinfer_formats::executable::{self, Program};
@@ -33,7 +34,7 @@ pub struct Args {
     #[arg(long)]
     verify: bool,
     /// Precision of weights
-    #[arg(long, value_enum, default_value_t = Quant::Native)]
+    #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
     quant: Quant,
     /// What people call the model [default: what its files say]
     #[arg(long, value_name = "TEXT")]
@@ -58,7 +59,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let start = Instant::now();
     let load = Load { threads: args.threads, ..Load::default() };
     let making = Making {
-        quant: args.quant.into(),
+        quant: args.quant,
         threads: load.threads()?,
         name: args.name.clone(),
         license: args.license.clone(),

@@ -1,6 +1,7 @@
 //! Flags that several commands have: how a model is loaded, and how tokens are chosen.
 use super::{Environment, Usage};
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rinfer_engine::backend;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::load::Load;
@@ -24,8 +25,8 @@ pub struct Loading {
     #[arg(long, value_enum, default_value_t = Kv::F16)]
     pub kv: Kv,
     /// Precision of weights
-    #[arg(long, value_enum, default_value_t = Quant::Native)]
-    pub quant: Quant,
+    #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
+    pub quant: backend::Quant,
 }
 
 /// `--kv`
@@ -40,36 +41,12 @@ pub enum Kv {
 }
 
 /// `--quant`
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Quant {
-    /// As the file has them
-    Native,
-    /// Widened, with f32 activations: the reference
-    F32,
-    /// bfloat16, with f32 activations
-    Bf16,
-    /// IEEE halves, with f32 activations
-    F16,
-    /// 8 bits and a scale per 32, with f32 activations
-    Int8,
-    /// 8 bits and a scale per 32, activations too
-    Int8int8,
-    /// 4 bits and a scale per 32, embeddings and head 8; activations 8
-    Int4,
-}
-
-impl From<Quant> for backend::Quant {
-    fn from(quant: Quant) -> backend::Quant {
-        match quant {
-            Quant::Native => backend::Quant::Native,
-            Quant::F32 => backend::Quant::F32,
-            Quant::Bf16 => backend::Quant::Bf16,
-            Quant::F16 => backend::Quant::F16,
-            Quant::Int8 => backend::Quant::Int8,
-            Quant::Int8int8 => backend::Quant::Int8Int8,
-            Quant::Int4 => backend::Quant::Int4,
-        }
-    }
+pub fn quant() -> impl TypedValueParser<Value = backend::Quant> {
+    let value = |(name, help, _)| PossibleValue::new(name).help(help);
+    let values = PossibleValuesParser::new(backend::Quant::all().map(value));
+    values.map(|name| {
+        backend::Quant::all().find(|q| q.0 == name).map_or(backend::Quant::Native, |q| q.2)
+    })
 }
 
 impl Loading {
@@ -84,7 +61,7 @@ impl Loading {
                 Kv::F32 => backend::Kv::F32,
                 Kv::Q8 => backend::Kv::Q8,
             },
-            quant: self.quant.into(),
+            quant: self.quant,
             tier: env.tier.clone(),
             clock: env.clock,
             ..Load::default()

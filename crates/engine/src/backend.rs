@@ -4,6 +4,7 @@ use crate::batch::{Batch, Logits, Slot};
 use crate::profile::Profile;
 use crate::spec::ModelSpec;
 use rinfer_formats::Weights;
+use rinfer_formats::gguf::recipe::{RECIPES, Recipe};
 
 /// A kind of device.
 pub trait Backend: Sync {
@@ -90,6 +91,29 @@ pub enum Quant {
     Int8Int8,
     /// 4 bits and a scale per 32, embeddings and head 8; activations 8.
     Int4,
+    /// As a GGUF file of that name has them; activations 8 bits.
+    Gguf(&'static Recipe),
+}
+
+impl Quant {
+    /// Every precision: what it is called, what it is.
+    pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Quant)> {
+        let own = [
+            ("native", "As the file has them", Quant::Native),
+            ("f32", "Widened, with f32 activations: the reference", Quant::F32),
+            ("bf16", "bfloat16, with f32 activations", Quant::Bf16),
+            ("f16", "IEEE halves, with f32 activations", Quant::F16),
+            ("int8", "8 bits and a scale per 32, with f32 activations", Quant::Int8),
+            ("int8int8", "8 bits and a scale per 32, activations too", Quant::Int8Int8),
+            (
+                "int4",
+                "4 bits and a scale per 32, embeddings and head 8; activations 8",
+                Quant::Int4,
+            ),
+        ];
+        let recipes = RECIPES.iter().map(|r| (r.name, "The GGUF recipe", Quant::Gguf(r)));
+        own.into_iter().chain(recipes)
+    }
 }
 
 impl Quant {

@@ -1,7 +1,7 @@
 //! What a model takes in memory: every figure is a sum over its spec, and there is one for each, so
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
-use crate::cpu::{floats, kv_kind, order::Orders, pack, scratch::Scratch};
+use crate::cpu::{floats, kv_kind, order::Orders, pack, scratch::Scratch, types::Types};
 use crate::spec::{ModelSpec, Reach};
 use crate::state::{Kept, cells, kept, pages};
 use crate::weights::needs;
@@ -37,10 +37,10 @@ impl Memory {
 
 /// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
-    let orders = Orders::of(spec, weights, limits.quant);
+    let (orders, types) = (Orders::of(spec, weights, limits.quant), Types::of(spec, limits.quant));
     let bytes = |need: crate::weights::Need| match need.shape[..] {
         [.., rows, cols] if need.packed => {
-            let layout = pack::layout_in(&orders, weights, &need.name, cols, limits.quant);
+            let layout = pack::layout_in(&orders, &types, weights, &need.name, cols);
             let count: usize = need.shape[..need.shape.len() - 2].iter().product();
             layout.map_or(0, |layout| count * Packed::size(layout, rows, cols))
         }

@@ -25,6 +25,7 @@ mod recurrent;
 mod router;
 pub(crate) mod scratch;
 pub(crate) mod stored;
+pub(crate) mod types;
 
 pub use executor::CpuExecutor;
 pub(crate) use recurrent::floats;

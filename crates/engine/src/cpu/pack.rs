@@ -1,11 +1,12 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
 use super::order::{Order, Orders, turn};
 use super::stored::stored;
+use super::types::{Types, layout_of};
 use crate::backend::{Limits, LoadError, Quant};
 use crate::size;
 use crate::spec::ModelSpec;
 use crate::weights::{Need, needs};
-use rinfer_formats::quant::{Codes, Packs, codes, dequantise, quantise};
+use rinfer_formats::quant::{Codes, codes, dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
 use rinfer_kernels::layout::{PANEL, RowCodes, Source};
 use rinfer_kernels::room::Room;
@@ -17,7 +18,7 @@ use std::ops::Range;
 pub(crate) struct Packer<'a> {
     team: &'a Team,
     weights: &'a dyn Weights,
-    quant: Quant,
+    types: Types,
     orders: Orders,
     room: Room,
 }
@@ -34,7 +35,7 @@ impl<'a> Packer<'a> {
         let stored = needs(spec).iter().any(|need| weights.prepared(&need.name).is_some());
         let room = Room::new(if stored { 0 } else { size::weights(spec, weights, limits) });
         let orders = Orders::of(spec, weights, limits.quant);
-        Packer { team, weights, quant: limits.quant, orders, room }
+        Packer { team, weights, types: Types::of(spec, limits.quant), orders, room }
     }
     /// For whoever packs matrices and keeps none.
     pub fn streaming(
@@ -44,12 +45,12 @@ impl<'a> Packer<'a> {
         team: &'a Team,
     ) -> Packer<'a> {
         let orders = Orders::of(spec, weights, quant);
-        Packer { team, weights, quant, orders, room: Room::new(0) }
+        Packer { team, weights, types: Types::of(spec, quant), orders, room: Room::new(0) }
     }
     /// The layout that a needed matrix has or will have.
     pub fn layout(&self, need: &Need) -> Result<Layout, LoadError> {
         let cols = need.shape.last().copied().unwrap_or(1);
-        let layout = layout_in(&self.orders, self.weights, &need.name, cols, self.quant);
+        let layout = layout_in(&self.orders, &self.types, self.weights, &need.name, cols);
         layout.ok_or_else(|| missing(&need.name))
     }
     /// The matrix called `name`, its columns and rows in the orders that they are read in.
@@ -139,12 +140,12 @@ impl<'a> Packer<'a> {
         let (cols, dtype) = (tensor.cols(), tensor.dtype);
         let layout = match orders {
             [_, Some(_)] => Layout::F32,
-            _ => layout(name, dtype, cols, self.quant),
+            _ => self.types.layout(name, dtype, cols),
         };
         // Refused here rather than in a row, which can't.
         let none = dequantise(dtype, &[], &mut []);
         none.map_err(|source| LoadError::Type { name: name.to_owned(), source })?;
-        let form = form(name, &tensor, layout, self.quant)?;
+        let form = form(name, &tensor, layout, &self.types)?;
         Ok((Matrix { form, tensor, weights: self.weights, orders }, layout))
     }
     /// The vector called `name`.
@@ -173,57 +174,25 @@ fn missing(name: &str) -> LoadError {
 /// The layout that the matrix called `name` is packed in; none if it is not there.
 pub(crate) fn layout_in(
     orders: &Orders,
+    types: &Types,
     weights: &dyn Weights,
     name: &str,
     cols: usize,
-    quant: Quant,
 ) -> Option<Layout> {
     if let Some(stored) = weights.prepared(name) {
         return Layout::named(stored.layout);
     }
     let (dtype, _) = weights.describe(name)?;
     match orders.columns(name) {
-        None => Some(layout(name, dtype, cols, quant)),
+        None => Some(types.layout(name, dtype, cols)),
         Some(columns) if !lies(weights, name, columns) => Some(Layout::F32),
-        Some(_) => weights.order(name).map(|(dtype, _)| layout(name, dtype, cols, quant)),
+        Some(_) => weights.order(name).map(|(dtype, _)| types.layout(name, dtype, cols)),
     }
 }
 
 /// Whether columns are stored in this order.
 fn lies(weights: &dyn Weights, name: &str, columns: &Order) -> bool {
     weights.order(name).is_some_and(|(_, order)| order == *columns)
-}
-
-/// The layout that holds rows of `cols` elements of a type: its own or what `quant` asks for, and f32
-/// where rows are no whole blocks of it.
-pub(crate) fn layout(name: &str, dtype: DType, cols: usize, quant: Quant) -> Layout {
-    let quant = kept(name, quant);
-    let layout = match (quant, converted(name, quant)) {
-        (Quant::Native, _) => dtype.format().packs().map(packed_as),
-        (Quant::Int8, Some(_)) => Some(Layout::W8X),
-        (_, to) => to.and_then(|to| to.format().packs()).map(packed_as),
-    };
-    layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
-}
-
-/// Routers keep the type that they have: a row that meets other experts is another row.
-fn kept(name: &str, quant: Quant) -> Quant {
-    let router = name.contains(".ffn_gate_inp") && quant != Quant::F32;
-    if router { Quant::Native } else { quant }
-}
-
-/// The type that matrices are converted to. Embeddings and heads keep 8 bits: they are a small share
-/// of the products, and errors of theirs are not evened out by later layers.
-fn converted(name: &str, quant: Quant) -> Option<DType> {
-    let end = matches!(name, "token_embd.weight" | "output.weight");
-    match quant {
-        Quant::Native => None,
-        Quant::F32 => Some(DType::F32),
-        Quant::Bf16 => Some(DType::Bf16),
-        Quant::F16 => Some(DType::F16),
-        Quant::Int4 if !end => Some(DType::Q4_0),
-        Quant::Int8 | Quant::Int8Int8 | Quant::Int4 => Some(DType::Q8_0),
-    }
 }
 
 /// What happens to a tensor's rows.
@@ -240,10 +209,9 @@ enum Form {
 ///
 /// # Errors
 /// A conversion of what was quantised before, or of numbers beyond the type's range.
-fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, quant: Quant) -> Result<Form, LoadError> {
-    let quant = kept(name, quant);
-    let own = tensor.dtype.format().packs().map(packed_as);
-    let to = converted(name, quant).filter(|_| layout != Layout::F32);
+fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, types: &Types) -> Result<Form, LoadError> {
+    let own = tensor.dtype.format().packs().map(layout_of);
+    let to = types.converted(name).filter(|_| layout != Layout::F32);
     if to.map_or(own == Some(layout), |to| to == tensor.dtype) {
         return Ok(Form::AsTheyAre);
     }
@@ -252,18 +220,24 @@ fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, quant: Quant) -> Result
         let (name, found) = (name.to_owned(), tensor.dtype.name());
         return Err(LoadError::Quantised { name, found });
     }
-    if to == DType::F16 && !fits_f16(tensor) {
+    if !matches!(to, DType::F32 | DType::Bf16) && !fits_f16(tensor) {
         return Err(LoadError::Range { name: name.to_owned(), to: to.name() });
     }
     Ok(Form::Written(to))
 }
 
+const LARGEST_F16: f32 = 65504.0;
+
+/// Whether f16 holds all of a 16- or 32-bit tensor's numbers: so it holds the scales of their blocks.
+/// Their bits without the sign are in the order of their magnitudes.
 fn fits_f16(tensor: &Tensor<'_>) -> bool {
-    let stride = tensor.bytes.len() / tensor.rows().max(1);
-    let mut row = vec![0.0; tensor.cols()];
-    tensor.bytes.chunks(stride.max(1)).all(|bytes| {
-        dequantise(tensor.dtype, bytes, &mut row).is_ok() && row.iter().all(|x| x.abs() <= 65504.0)
-    })
+    let halves = tensor.bytes.as_chunks::<2>().0.iter();
+    let half = |most: u16| halves.clone().all(|b| u16::from_le_bytes(*b) & 0x7FFF <= most);
+    match tensor.dtype {
+        DType::F16 => half(0x7BFF),
+        DType::Bf16 => half((LARGEST_F16.to_bits() >> 16) as u16),
+        _ => tensor.bytes.as_chunks().0.iter().all(|b| f32::from_le_bytes(*b).abs() <= LARGEST_F16),
+    }
 }
 
 /// A tensor as rows to be packed.
@@ -323,28 +297,6 @@ impl Source for Run<'_> {
     }
     fn packed(&self, rows: Range<usize>) {
         self.matrix.packed(self.from + rows.start..self.from + rows.end);
-    }
-}
-
-fn packed_as(packs: Packs) -> Layout {
-    match packs {
-        Packs::F32 => Layout::F32,
-        Packs::F16 => Layout::F16,
-        Packs::Bf16 => Layout::Bf16,
-        Packs::W8 => Layout::W8,
-        Packs::W8F => Layout::W8F,
-        Packs::W8Z => Layout::W8Z,
-        Packs::W8E => Layout::W8E,
-        Packs::W4 => Layout::W4,
-        Packs::W4Z => Layout::W4Z,
-        Packs::W4B => Layout::W4B,
-        Packs::W4M => Layout::W4M,
-        Packs::W5 => Layout::W5,
-        Packs::W5M => Layout::W5M,
-        Packs::W2K => Layout::W2K,
-        Packs::W4K => Layout::W4K,
-        Packs::W5K => Layout::W5K,
-        Packs::W6K => Layout::W6K,
     }
 }
 

@@ -8,6 +8,7 @@ mod keys;
 mod latent;
 mod metadata;
 mod names;
+pub mod recipe;
 pub(crate) mod split;
 mod value;
 

@@ -1,0 +1,105 @@
+//! Which layout each matrix of a model is held in: its own type's, or that of the type that it is
+//! converted to.
+use crate::backend::Quant;
+use crate::spec::{ModelSpec, Op};
+use crate::weights::needs;
+use rinfer_formats::DType;
+use rinfer_formats::gguf::recipe::{Facts, Recipe};
+use rinfer_formats::quant::Packs;
+use rinfer_kernels::Layout;
+use std::collections::HashMap;
+
+/// What a model's matrices are converted to.
+pub(crate) struct Types {
+    quant: Quant,
+    /// By name, of a recipe's.
+    chosen: HashMap<String, DType>,
+}
+
+impl Types {
+    /// Of the matrices that `spec` needs.
+    pub fn of(spec: &ModelSpec, quant: Quant) -> Types {
+        let chosen = match quant {
+            Quant::Gguf(recipe) => chosen(spec, recipe),
+            _ => HashMap::new(),
+        };
+        Types { quant, chosen }
+    }
+    /// The layout that holds rows of `cols` elements of a type: its own or that of what the matrix is
+    /// converted to, and f32 where rows are no whole blocks of it.
+    pub fn layout(&self, name: &str, dtype: DType, cols: usize) -> Layout {
+        let own = || dtype.format().packs().map(layout_of);
+        let layout = match self.converted(name) {
+            None => own(),
+            Some(_) if self.quant == Quant::Int8 => Some(Layout::W8X),
+            Some(to) => to.format().packs().map(layout_of),
+        };
+        layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
+    }
+    /// The type that a matrix is converted to. Embeddings and heads keep 8 bits where others have 4: they
+    /// are a small share of the products, and errors of theirs are not evened out by later layers.
+    /// Routers keep the type that they have: a row that meets other experts is another row.
+    pub fn converted(&self, name: &str) -> Option<DType> {
+        if name.contains(".ffn_gate_inp") && self.quant != Quant::F32 {
+            return None;
+        }
+        let end = matches!(name, "token_embd.weight" | "output.weight");
+        match self.quant {
+            Quant::Native => None,
+            Quant::F32 => Some(DType::F32),
+            Quant::Bf16 => Some(DType::Bf16),
+            Quant::F16 => Some(DType::F16),
+            Quant::Int4 if !end => Some(DType::Q4_0),
+            Quant::Int8 | Quant::Int8Int8 | Quant::Int4 => Some(DType::Q8_0),
+            Quant::Gguf(_) => self.chosen.get(name).copied(),
+        }
+    }
+}
+
+fn chosen(spec: &ModelSpec, recipe: &Recipe) -> HashMap<String, DType> {
+    let needs: Vec<_> = needs(spec).into_iter().filter(|need| need.packed).collect();
+    let tensors = needs.iter().map(|need| (need.name.as_str(), need.shape.as_slice()));
+    let types = recipe.types(tensors, &facts(spec));
+    types.into_iter().map(|(name, dtype)| (name.to_owned(), dtype)).collect()
+}
+
+/// What recipes ask of a model.
+fn facts(spec: &ModelSpec) -> Facts {
+    let parts = || spec.layers.iter().flatten().flat_map(|branch| &branch.parts);
+    let experts = parts().filter_map(|part| match &part.op {
+        Op::Moe(moe) => Some(moe.experts),
+        _ => None,
+    });
+    let shared = parts().find_map(|part| match &part.op {
+        Op::Attention(a) => a.heads.checked_div(a.kv_heads),
+        _ => None,
+    });
+    Facts {
+        layers: spec.layers.len(),
+        experts: experts.max().unwrap_or(0),
+        shared: shared.unwrap_or(1),
+    }
+}
+
+/// The layout that codes are packed in.
+pub(crate) fn layout_of(packs: Packs) -> Layout {
+    match packs {
+        Packs::F32 => Layout::F32,
+        Packs::F16 => Layout::F16,
+        Packs::Bf16 => Layout::Bf16,
+        Packs::W8 => Layout::W8,
+        Packs::W8F => Layout::W8F,
+        Packs::W8Z => Layout::W8Z,
+        Packs::W8E => Layout::W8E,
+        Packs::W4 => Layout::W4,
+        Packs::W4Z => Layout::W4Z,
+        Packs::W4B => Layout::W4B,
+        Packs::W4M => Layout::W4M,
+        Packs::W5 => Layout::W5,
+        Packs::W5M => Layout::W5M,
+        Packs::W2K => Layout::W2K,
+        Packs::W4K => Layout::W4K,
+        Packs::W5K => Layout::W5K,
+        Packs::W6K => Layout::W6K,
+    }
+}
