@@ -20,8 +20,10 @@
 pub use rinfer_engine::backend::{Kv, Quant};
 pub use rinfer_engine::batch::TokenId;
 pub use rinfer_engine::error::Error;
+pub use rinfer_engine::export;
 pub use rinfer_engine::language::Language;
 pub use rinfer_engine::load::{Load, Opened};
+pub use rinfer_engine::lora::Adapter;
 pub use rinfer_engine::model::{Answer, Model};
 pub use rinfer_engine::request::{
     Cancel, Chosen, Event, Events, Finish, Request, RequestError, Usage,

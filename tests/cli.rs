@@ -288,6 +288,35 @@ fn evaluates() {
     assert_eq!((&report["kl_mean"], &report["top1_agreement"]), (&0.0.into(), &1.0.into()));
 }
 
+/// A GGUF file that is written predicts as loading with its recipe does; adapters change what is said.
+#[test]
+fn bundles_to_gguf() {
+    let m = &tiny("bundles");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (ids, out) = (dir.join("bundle-ids.json"), dir.join("bundle.gguf"));
+    std::fs::write(&ids, serde_json::to_string(&(5..60).collect::<Vec<u32>>()).unwrap()).unwrap();
+    let (ids, out) = (ids.to_str().unwrap(), out.to_str().unwrap());
+    let saved = rinfer(&["bundle", m, "-o", out, "--to", "gguf", "--quant", "q8_0"]);
+    assert!(saved.status.success() && saved.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&saved.stderr).contains("bundle.gguf: "));
+    let perplexity = |args: &[&str]| {
+        let report = json(&[&["eval", "--ids", ids, "--json"], args].concat());
+        report["perplexity"].as_f64().unwrap()
+    };
+    let (written, loaded) = (perplexity(&[out]), perplexity(&[m, "--quant", "q8_0"]));
+    assert!((written / loaded - 1.0).abs() < 1e-2, "{written} and {loaded}");
+    let adapter = shared::goldens().join("lora/llama3.plain/0");
+    let adapter = adapter.to_str().unwrap();
+    let (with, none) = (format!("{adapter}=0.5"), format!("{adapter}=0"));
+    assert!(perplexity(&[m, "--adapter", &with]) != perplexity(&[m]));
+    assert!((perplexity(&[m, "--adapter", &none]) / perplexity(&[m]) - 1.0).abs() < 1e-2);
+    check_failure(&["eval", "--ids", ids, out, "--adapter", adapter], 1, &["adapter", "folder"]);
+    check_failure(&["run", m, "x", "--adapter", "/nowhere"], 1, &["/nowhere/adapter_config.json"]);
+    check_failure(&["run", m, "x", "--adapter", "a=inf"], 2, &["finite scale"]);
+    check_failure(&["run", m, "x", "--quant", "q9"], 2, &["q4_k_m", "int8int8"]);
+    check_failure(&["bundle", m, "-o", out, "--to", "gguf", "--quant", "int4"], 1, &["q4_0"]);
+}
+
 #[test]
 fn measures() {
     let m = &tiny("measures");

@@ -1,10 +1,14 @@
 //! `rinfer bundle`: a model as one file that loads at once.
-use super::options::{positive, quant};
+mod gguf;
+
+use super::options::{adapter, positive, quant};
 use super::{Environment, Log, Usage};
 use anyhow::Context;
+use clap::ValueEnum;
 use rinfer_engine::backend::Quant;
 use rinfer_engine::bundle::{self, Making};
 use rinfer_engine::load::Load;
+use rinfer_engine::lora::Adapter;
 use rinfer_formats::executable::{self, Program};
 use rinfer_formats::{Bundle, Checkpoint};
 use std::path::PathBuf;
@@ -36,6 +40,12 @@ pub struct Args {
     /// Precision of weights
     #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
     quant: Quant,
+    /// A LoRA adapter of PEFT's to merge into a Hugging Face folder's weights; may be repeated
+    #[arg(long, value_name = "DIR[=SCALE]", value_parser = adapter)]
+    adapter: Vec<Adapter>,
+    /// The format of the file to write
+    #[arg(long, value_enum, default_value_t = Format::Rinf)]
+    to: Format,
     /// What people call the model [default: what its files say]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -47,8 +57,17 @@ pub struct Args {
     threads: Option<usize>,
 }
 
+/// `--to`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A bundle, which loads at once
+    Rinf,
+    /// What llama.cpp reads
+    Gguf,
+}
+
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = env.open(args.model.as_deref())?;
+    let opened = env.open(args.model.as_deref())?.adapted(&args.adapter)?;
     let Some(output) = args.output.as_ref().or(args.into.as_ref()) else {
         return match (&opened.files, args.verify) {
             (Checkpoint::Bundle(bundle), true) => verify(bundle, env),
@@ -58,6 +77,13 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     };
     let start = Instant::now();
     let load = Load { threads: args.threads, ..Load::default() };
+    if args.to == Format::Gguf {
+        if args.into.is_some() || args.verify {
+            let problem = "--to gguf goes with -o FILE, without --into and --verify";
+            return Err(Usage(problem.into()).into());
+        }
+        return gguf::run(&opened, args.quant, load.threads()?, output, env);
+    }
     let making = Making {
         quant: args.quant,
         threads: load.threads()?,

@@ -45,7 +45,7 @@ const WINDOW: usize = 512;
 const ROWS: usize = 32;
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = env.open(args.model.as_deref())?;
+    let opened = env.open(args.model.as_deref())?.adapted(&args.loading.adapter)?;
     let ids = ids(args, &opened)?;
     let vocab = opened.spec.vocab;
     if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {

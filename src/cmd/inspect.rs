@@ -25,8 +25,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = env.open(args.model.as_deref())?;
     let load = args.loading.load(env);
+    let opened = env.open(args.model.as_deref())?.adapted(&load.adapters)?;
     let mut report = Map::new();
     report.insert("model".into(), json!(opened.name));
     let licence = license(&opened)?;

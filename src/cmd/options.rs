@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rinfer_engine::backend;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::load::Load;
+use rinfer_engine::lora::Adapter;
 use rinfer_engine::sample::Sampling;
 use std::hash::{BuildHasher, RandomState};
 
@@ -27,6 +28,10 @@ pub struct Loading {
     /// Precision of weights
     #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
     pub quant: backend::Quant,
+    /// A LoRA adapter of PEFT's to merge into a Hugging Face folder's weights, and how much of it; may be
+    /// repeated
+    #[arg(long, value_name = "DIR[=SCALE]", value_parser = adapter)]
+    pub adapter: Vec<Adapter>,
 }
 
 /// `--kv`
@@ -38,6 +43,18 @@ pub enum Kv {
     F32,
     /// 8 bits: half the memory, and faster over long contexts
     Q8,
+}
+
+/// `--adapter`: what follows a last `=` is a scale if it is a number.
+pub fn adapter(text: &str) -> Result<Adapter, String> {
+    let (path, scale) = text
+        .rsplit_once('=')
+        .and_then(|(path, scale)| Some((path, scale.parse::<f32>().ok()?)))
+        .unwrap_or((text, 1.0));
+    if path.is_empty() || !scale.is_finite() {
+        return Err("give an adapter's folder, and a finite scale after `=`".into());
+    }
+    Ok(Adapter { path: path.into(), scale })
 }
 
 /// `--quant`
@@ -62,6 +79,7 @@ impl Loading {
                 Kv::Q8 => backend::Kv::Q8,
             },
             quant: self.quant,
+            adapters: self.adapter.clone(),
             tier: env.tier.clone(),
             clock: env.clock,
             ..Load::default()

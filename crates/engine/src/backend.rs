@@ -127,6 +127,7 @@ impl Quant {
             Quant::Int8 => "int8",
             Quant::Int8Int8 => "int8int8",
             Quant::Int4 => "int4",
+            Quant::Gguf(recipe) => recipe.name,
         }
     }
 }

@@ -64,6 +64,14 @@ pub enum Error {
     /// A conversation is asked for, but the model was not made for one.
     #[error(transparent)]
     NoTemplate(NoTemplate),
+    /// GGUF can't say what a checkpoint is.
+    #[error("{file} is not written as GGUF: {problem}")]
+    Export {
+        /// What of it.
+        file: String,
+        /// Why, and what would do.
+        problem: String,
+    },
     /// Memory has no room.
     #[error(
         "the model takes {needed} MiB with a context of {context}, and {available} MiB are \

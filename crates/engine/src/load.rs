@@ -8,15 +8,17 @@ use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::fit::Fit;
 use crate::language::Language;
+use crate::lora::{Adapter, Adapters};
 use crate::memory;
-use crate::spec::ModelSpec;
+use crate::spec::{Head, ModelSpec};
 use crate::threads::Processors;
 use crate::weights;
-use rinfer_formats::{Checkpoint, Weights};
+use rinfer_formats::{Checkpoint, DType, Tensor, Weights};
 use rinfer_kernels::Kernels;
 use rinfer_kernels::kv::PAGE;
 use rinfer_text::template::DateTime;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How a model is loaded.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct Load {
     pub kv: Kv,
     /// How weights are held.
     pub quant: Quant,
+    /// What is merged into them first.
+    pub adapters: Vec<Adapter>,
     /// The CPU tier, by name. The default is the fastest that runs here.
     pub tier: Option<String>,
     /// The time, for templates that print the date. The default is always 26 July 2024, the day
@@ -57,6 +61,7 @@ impl Default for Load {
             threads: None,
             kv: Kv::F16,
             quant: Quant::Native,
+            adapters: Vec::new(),
             tier: None,
             clock: || DateTime::from_unix(1_721_952_000),
         }
@@ -168,6 +173,33 @@ pub struct Opened {
     pub about: Option<About>,
     /// What others say of theirs.
     config: Option<Config>,
+    adapters: Adapters,
+}
+
+/// The files' tensors, with adapters.
+impl Weights for Opened {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        self.adapters.get(self.files.weights(), name)
+    }
+    fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        self.adapters.part(self.files.weights(), name, i)
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        self.adapters.describe(self.files.weights(), name)
+    }
+    // Adapters go with what is not quantised, whose columns lie as they are.
+    fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
+        self.files.weights().order(name)
+    }
+    fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
+        self.files.weights().in_order(name)
+    }
+    fn names(&self) -> Vec<&str> {
+        self.files.weights().names()
+    }
+    fn release(&self, bytes: &[u8]) {
+        self.files.weights().release(bytes);
+    }
 }
 
 impl Opened {
@@ -192,7 +224,8 @@ impl Opened {
             Checkpoint::Bundle(bundle) => {
                 let (about, family) = About::of(bundle)?;
                 let (spec, about) = (about.spec.clone(), Some(about));
-                return Ok(Opened { name, spec, family, files, about, config: None });
+                let adapters = Adapters::default();
+                return Ok(Opened { name, spec, family, files, about, config: None, adapters });
             }
         };
         let named = weights::Checkpoint::open(config.clone(), files.weights());
@@ -200,7 +233,24 @@ impl Opened {
             Ok(checkpoint) => (checkpoint.spec, checkpoint.family),
             Err(cause) => return Err(Error::Load { file: name, cause }),
         };
-        Ok(Opened { name, spec, family, files, about: None, config: Some(config) })
+        let (config, adapters) = (Some(config), Adapters::default());
+        Ok(Opened { name, spec, family, files, about: None, config, adapters })
+    }
+
+    /// The same with adapters, which are merged into tensors as these are read.
+    ///
+    /// # Errors
+    /// As [`Adapters::read`]; files that adapters don't go with.
+    pub fn adapted(mut self, adapters: &[Adapter]) -> Result<Opened> {
+        let folder = matches!(self.files, Checkpoint::Folder(_));
+        if let Some(first) = adapters.first().filter(|_| !folder) {
+            let problem = "goes with the Hugging Face folder that it was trained on, whose names it \
+                           has, not with a GGUF file or a bundle: give the folder";
+            return Err(option("adapter", first.path.display(), problem.into()));
+        }
+        let tied = matches!(self.spec.head, Head::Lm { tied: true, .. });
+        self.adapters = Adapters::read(adapters, self.files.weights(), tied)?;
+        Ok(self)
     }
 
     /// Tokenizer, template, end tokens and sampling defaults.
@@ -216,9 +266,10 @@ impl Opened {
     /// # Errors
     /// As [`Opened::open`].
     pub fn weights(&self) -> Result<Box<dyn Weights + '_>> {
-        let raw = self.files.weights();
-        let Some(config) = &self.config else { return Ok(Box::new(weights::Ready(raw))) };
-        let named = weights::Checkpoint::open(config.clone(), raw);
+        let Some(config) = &self.config else {
+            return Ok(Box::new(weights::Ready(self.files.weights())));
+        };
+        let named = weights::Checkpoint::open(config.clone(), self);
         Ok(Box::new(named.map_err(|cause| self.at(cause))?))
     }
 
@@ -295,7 +346,7 @@ impl Opened {
         Err(option("quant", asked, problem))
     }
 
-    fn at(&self, cause: LoadError) -> Error {
+    pub(crate) fn at(&self, cause: LoadError) -> Error {
         Error::Load { file: self.name.clone(), cause }
     }
 

@@ -31,7 +31,7 @@ impl Model {
     /// # Errors
     /// What is missing, wrong or not supported: see [`Error`].
     pub fn load(reference: impl AsRef<Path>, load: Load) -> Result<Model> {
-        let opened = Opened::open(reference)?;
+        let opened = Opened::open(reference)?.adapted(&load.adapters)?;
         let limits = opened.limits(&load)?;
         let language = opened.language()?;
         let executor = opened.executor(&load.backend()?, &limits)?;

@@ -230,7 +230,7 @@ const LARGEST_F16: f32 = 65504.0;
 
 /// Whether f16 holds all of a 16- or 32-bit tensor's numbers: so it holds the scales of their blocks.
 /// Their bits without the sign are in the order of their magnitudes.
-fn fits_f16(tensor: &Tensor<'_>) -> bool {
+pub(crate) fn fits_f16(tensor: &Tensor<'_>) -> bool {
     let halves = tensor.bytes.as_chunks::<2>().0.iter();
     let half = |most: u16| halves.clone().all(|b| u16::from_le_bytes(*b) & 0x7FFF <= most);
     match tensor.dtype {

@@ -64,7 +64,7 @@ fn chosen(spec: &ModelSpec, recipe: &Recipe) -> HashMap<String, DType> {
 }
 
 /// What recipes ask of a model.
-fn facts(spec: &ModelSpec) -> Facts {
+pub(crate) fn facts(spec: &ModelSpec) -> Facts {
     let parts = || spec.layers.iter().flatten().flat_map(|branch| &branch.parts);
     let experts = parts().filter_map(|part| match &part.op {
         Op::Moe(moe) => Some(moe.experts),

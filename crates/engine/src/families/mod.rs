@@ -148,6 +148,35 @@ pub static FAMILIES: &[&Family] = &[
     &zamba2::ZAMBA2,
 ];
 
+/// Families whose checkpoints are written as GGUF: held against what llama.cpp's converter writes of the
+/// same.
+static WRITTEN: &[&str] = &[
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "exaone4",
+    "olmo2",
+    "smollm3",
+    "mixtral",
+    "minimax_m2",
+    "qwen3_moe",
+    "dots1",
+    "bailing_moe",
+    "ernie4_5",
+    "internlm2",
+    "arcee",
+    "nemotron",
+];
+
+impl Family {
+    /// Whether its checkpoints are written as GGUF.
+    pub fn is_written(&self) -> bool {
+        WRITTEN.contains(&self.name)
+    }
+}
+
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
 pub struct Family {
     /// For people.

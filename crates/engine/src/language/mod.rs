@@ -17,6 +17,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use gguf::tokenizer as gguf_tokenizer;
+
 /// Why a model holds no conversations.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -51,6 +53,15 @@ struct Parts {
     /// Special tokens' texts by name, such as `bos_token`.
     tokens: BTreeMap<String, String>,
     generation: Generation,
+}
+
+/// The template's source, if there is one.
+pub(crate) fn template_source(files: &Checkpoint) -> Result<Option<String>> {
+    match files {
+        Checkpoint::Gguf(g) => gguf::template(g),
+        Checkpoint::Folder(f) => folder::template(f),
+        Checkpoint::Bundle(_) => Ok(None),
+    }
 }
 
 impl Language {

@@ -9,6 +9,7 @@ mod rename;
 mod text;
 
 pub use needs::{Need, check, needs};
+pub(crate) use rename::OUTER;
 
 use crate::backend::LoadError;
 use crate::config::{Config, GGUF_TENSORS, Source};

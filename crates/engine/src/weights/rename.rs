@@ -26,7 +26,7 @@ pub(super) fn rename(
 }
 
 /// What names begin with, and do not in a checkpoint of a model without its head.
-const OUTER: [&str; 3] = ["model.", "transformer.", "backbone."];
+pub(crate) const OUTER: [&str; 3] = ["model.", "transformer.", "backbone."];
 
 /// What a rule makes of a tensor, if it fits.
 fn apply(rule: &Rename, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Option<Vec<Made>> {

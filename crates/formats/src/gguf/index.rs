@@ -56,9 +56,9 @@ impl Index {
         let value = match kind {
             Kind::Str => Value::Str(at.string(format_args!("")).ok()?),
             Kind::Array => {
-                let kind = Kind::of(at.u32(format_args!("")).ok()?)?;
+                let of = Kind::of(at.u32(format_args!("")).ok()?)?;
                 let count = at.u64(format_args!("")).ok()? as usize;
-                Value::Array(Array { kind, count, bytes: &bytes[at.position() as usize..] })
+                Value::Array(Array { kind: of, count, bytes: &bytes[at.position() as usize..] })
             }
             scalar => scalar.scalar(bytes),
         };

@@ -166,6 +166,14 @@ const ARCHITECTURES: &[Architecture] = &[
     Architecture { gguf: "gemma4", hf: "gemma4_text", act: GELU, ..PLAIN },
 ];
 
+/// Of a `model_type`, the architecture that its files name, where it is known what these leave unsaid.
+pub fn architecture_of(model_type: &str) -> Option<&'static str> {
+    // Mistral's are Llama's.
+    let model_type = if model_type == "mistral" { "llama" } else { model_type };
+    let named = |a: &&Architecture| a.hf == model_type || a.hf_experts == Some(model_type);
+    ARCHITECTURES.iter().find(named).map(|a| a.gguf)
+}
+
 /// Translates a file's metadata.
 pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     let name = gguf.architecture()?;

@@ -1,6 +1,7 @@
 //! GGUF's keys and values, decoded where they lie.
 use super::index::Index;
 use super::value::{Strings, Value};
+use super::write::Item;
 use crate::error::{Cause, Error};
 use std::path::Path;
 
@@ -23,6 +24,11 @@ impl<'a> Metadata<'a> {
     /// The value of `key`, if there is one.
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         self.index.get(self.bytes, key).map(|(_, value)| value)
+    }
+    /// The value of `key` as it can be written again.
+    pub fn item(self, key: &str) -> Option<Item> {
+        let (kind, bytes) = self.index.raw(self.bytes, key)?;
+        Some(Item::new(kind, bytes.to_vec()))
     }
     /// An integer of any width that fits.
     ///

@@ -10,8 +10,11 @@ mod metadata;
 mod names;
 pub mod recipe;
 pub(crate) mod split;
+pub mod tokenizers;
 mod value;
+pub mod write;
 
+pub use keys::architecture_of;
 pub use metadata::Metadata;
 pub use value::{Array, Kind, Strings, Value};
 

@@ -100,17 +100,18 @@ impl Recipe {
     }
 
     /// The type of each tensor, given by name and shape, that is converted; the others stay.
-    pub fn types<'a>(
+    pub fn types<'a, 's>(
         &self,
-        tensors: impl Iterator<Item = (&'a str, &'a [usize])>,
+        tensors: impl Iterator<Item = (&'a str, &'s [usize])>,
         facts: &Facts,
     ) -> HashMap<&'a str, DType> {
-        let mut all: Vec<(&str, &[usize])> = tensors.filter(|t| converted(t.0, t.1)).collect();
+        let mut all: Vec<(&'a str, &'s [usize])> =
+            tensors.filter(|t| converted(t.0, t.1)).collect();
         all.sort_by_key(|(name, _)| (layer(name), *name));
         let tied = !all.iter().any(|(name, _)| *name == "output.weight");
         let count = all.iter().filter(|(name, _)| kind(name, tied) == Kind::Values).count();
         let (mut values, mut down) = (0..count, 0..);
-        let choose = |(name, shape): (&'a str, &'a [usize])| {
+        let choose = |(name, shape): (&'a str, &'s [usize])| {
             let chosen = match kind(name, tied) {
                 Kind::End => self.end(),
                 Kind::Values => self.values(values.next().unwrap_or(0), count, facts),
