@@ -97,7 +97,8 @@ fn types(case: &Case) -> String {
         let mut types: Vec<&str> = Vec::new();
         for name in model.names() {
             let Some((dtype, shape)) = model.describe(name) else { continue };
-            let name = model.order(name).map_or(dtype, |(dtype, _)| dtype).name();
+            let order = model.order(name).or_else(|| model.part_order(name, 0));
+            let name = order.map_or(dtype, |(dtype, _)| dtype).name();
             let plain = matches!(name, "F16" | "BF16") || shape.len() < 2;
             if !plain && !types.contains(&name) {
                 types.push(name);
@@ -202,6 +203,9 @@ fn act_order_is_multiplied_as_it_lies() {
     // Two layers' outputs of 64 by 64, at 18 bytes to 32, and two norms' orders each.
     let (layers, output, order) = (2, 64 * 64, 4 * 64);
     assert_eq!(alike - plain, layers * (4 * output - output / 32 * 18 + 2 * order));
+    // Experts have orders of their own: 4 of them read 64 inputs in their order, beside attention.
+    let experts = of("gptq_v1_4bit_experts_desc");
+    assert!(packed(experts) < packed(of("gptq_v1_4bit_experts")) * 3 / 2, "experts are widened");
     // Of matrices that share an input but no order, one is as it lies.
     assert!(packed(of("gptq_v1_4bit_g32_asym_desc")) > alike);
 }

@@ -127,6 +127,14 @@ pub trait Weights: Sync {
     fn stored_order(&self, _name: &str) -> Option<Arc<[u32]>> {
         None
     }
+    /// As [`Weights::order`], of part `i` along the first axis.
+    fn part_order(&self, _name: &str, _i: usize) -> Option<(DType, Arc<[u32]>)> {
+        None
+    }
+    /// As [`Weights::in_order`], of part `i` along the first axis.
+    fn part_in_order(&self, _name: &str, _i: usize) -> Option<Tensor<'_>> {
+        None
+    }
     /// Every name, in file order.
     fn names(&self) -> Vec<&str>;
     /// Says that `bytes`, a part of a tensor's, are not looked at again soon, so that the memory

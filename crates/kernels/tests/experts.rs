@@ -40,7 +40,8 @@ impl Case {
             Stack::new((0..count).map(one).collect(), bias.then_some(biases))
         };
         let (gate, up, down) = (stack(d_ff, d, 0), stack(d_ff, d, 9000), stack(d, d_ff, 70_000));
-        let how = Experts { act: Glu::Silu, gate, up: gated.then_some(up), down };
+        let (act, up, orders) = (Glu::Silu, gated.then_some(up), Vec::new());
+        let how = Experts { act, gate, up, down, orders };
         let mut x = Mat::new(ROWS, d);
         x.data_mut().iter_mut().for_each(|x| *x = random.float());
         let mut choices = Vec::new();
@@ -89,6 +90,10 @@ impl Case {
             let e = expert as usize;
             let mut x = Act::new(1, self.x.cols());
             x.f32_mut().row_mut(0).copy_from_slice(self.x.row(i));
+            if let Some(order) = self.how.orders.get(e) {
+                let turned = order.iter().map(|k| self.x.row(i)[*k as usize]).collect::<Vec<_>>();
+                x.f32_mut().row_mut(0).copy_from_slice(&turned);
+            }
             if self.weighs == Weighs::Input {
                 x.f32_mut().data_mut().iter_mut().for_each(|x| *x *= weight);
             }
@@ -156,6 +161,14 @@ fn sums_are_of_each_rows_own_experts() {
     check(&case(Layout::W4M, [4, 2, 96, 160], [true, false], Weighs::Input), "4 bits");
     check(&case(Layout::W4K, [9, 2, 256, 256], [true, false], output), "super-blocks");
     check(&case(Layout::W4, [3, 2, 32, 32], [false, false], output), "without a gate");
+    for (layout, weighs) in
+        [(Layout::W4, output), (Layout::F16, output), (Layout::W4Z, Weighs::Input)]
+    {
+        let mut ordered = case(layout, [4, 2, 64, 96], [true, false], weighs);
+        let turned = |e: u32| (0..64).map(|k| (k * 7 + e) % 64).collect();
+        ordered.how.orders = (0..4).map(turned).collect();
+        check(&ordered, "in orders of their own");
+    }
 }
 
 #[test]

@@ -603,6 +603,9 @@ CASES = {
     ),
     "gptq_v2_4bit_g16_asym": lambda r, v, n: gptq(r, v, n, 4, 16, False, False, "gptq_v2", llama(v)),
     "gptq_v1_4bit_experts": lambda r, v, n: gptq(r, v, n, 4, 32, True, False, "gptq", experts(v), ", experts"),
+    "gptq_v1_4bit_experts_desc": lambda r, v, n: gptq(
+        r, v, n, 4, 32, False, True, "gptq", experts(v), ", experts, matrices of one input ordered alike", alike=True
+    ),
     "awq_gemm_experts": lambda r, v, n: awq(r, v, n, 32, experts(v)),
     "fp8_block_latent": lambda r, v, n: fp8(r, v, n, 32, deepseek_v3(v)),
     "ct_int8_channel": lambda r, v, n: compressed(r, v, n, "int-quantized"),

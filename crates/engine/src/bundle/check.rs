@@ -51,6 +51,17 @@ pub fn tensors(spec: &ModelSpec, bundle: &Bundle) -> std::result::Result<(), Loa
             return Err(LoadError::Order { name, found, width });
         }
     }
+    for need in needs(spec).iter().filter(|need| need.packed) {
+        let [count, _, width] = need.shape[..] else { continue };
+        let stack = need.name.strip_suffix(".weight").unwrap_or(&need.name);
+        let order = bundle.stored_order(stack).unwrap_or_default();
+        let fits = order.is_empty() || order.len() == count * width;
+        if !fits || order.iter().any(|k| *k as usize >= width) {
+            let (name, found) = (stack.to_owned(), order.len());
+            let width = if fits { width } else { count * width };
+            return Err(LoadError::Order { name, found, width });
+        }
+    }
     needs(spec)
         .iter()
         .filter(|need| need.packed)

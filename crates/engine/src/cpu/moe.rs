@@ -52,6 +52,8 @@ impl MoeStep {
             (stack("ffn_up_exps")?, None)
         };
         let act = mlp::function(&m.expert);
+        let first = if m.expert.gated { "ffn_gate_exps" } else { "ffn_up_exps" };
+        let orders = packer.expert_orders(&layer(i, first), m.experts);
         let shared = m.shared.as_ref().map(|s| SharedStep::new(spec, i, s, packer)).transpose()?;
         Ok(MoeStep {
             layer: i,
@@ -63,7 +65,7 @@ impl MoeStep {
                 expert_scale: vector(how.expert_scale, "ffn_down_exps.scale")?,
             },
             weighs: if how.weighs_input { Weighs::Input } else { Weighs::Output },
-            experts: Experts { act, gate, up, down: stack("ffn_down_exps")? },
+            experts: Experts { act, gate, up, down: stack("ffn_down_exps")?, orders },
             shared,
             buffers: place(&shapes(spec), &m, same),
         })
@@ -126,7 +128,8 @@ impl MoeStep {
         let vectors = [&self.chooser.select_bias, &self.chooser.expert_scale].into_iter().flatten();
         let norm = self.router_norm.as_ref().map_or(0, NormWeights::bytes);
         let shared = self.shared.as_ref().map_or(0, SharedStep::bytes);
-        let experts: usize = self.experts.stacks().map(Stack::bytes).sum();
+        let orders = self.experts.orders.iter().map(|order| size_of_val(&order[..]));
+        let experts = self.experts.stacks().map(Stack::bytes).chain(orders).sum::<usize>();
         let vectors: usize = vectors.map(|v| 4 * v.len()).sum();
         self.router.bytes() + vectors + norm + experts + shared
     }

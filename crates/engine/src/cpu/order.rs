@@ -3,9 +3,10 @@
 //!
 //! A norm makes its elements in the order of the matrices that read them; what another order or none
 //! was stored in is turned to it when it is loaded. The rows of a gate and an up are turned to the
-//! order of the down that reads them. What else is in an order of its own is widened in the columns' own.
+//! order of the down that reads them; so it is with experts, each of which has what it reads gathered in
+//! its own order. What else is in an order of its own is widened in the columns' own.
 use crate::backend::Quant;
-use crate::spec::{Attention, Branch, Mlp, ModelSpec, Norm, NormKind, Op, Reads, Skip};
+use crate::spec::{Attention, Branch, Mlp, ModelSpec, Moe, Norm, NormKind, Op, Reads, Skip};
 use crate::weights::{branch_norms, layer};
 use rinfer_formats::Weights;
 use std::collections::{BTreeMap, HashMap};
@@ -21,8 +22,10 @@ pub(crate) struct Orders {
     columns: HashMap<String, Order>,
     /// Of matrices' rows and biases, and of norms.
     rows: HashMap<String, Order>,
-    /// Of norms' outputs.
+    /// Of norms' outputs, and of the inputs of stacks' experts one after another.
     norms: BTreeMap<String, Order>,
+    /// Of experts' rows and columns, by stack and expert.
+    experts: HashMap<String, Vec<[Option<Order>; 2]>>,
     /// That a plan holds.
     bytes: usize,
 }
@@ -48,7 +51,8 @@ impl Orders {
         self.rows.get(stem)
     }
 
-    /// Of the output of the norm called so, without a suffix.
+    /// Of the output of the norm called so, without a suffix; or of the inputs of a stack's experts, one
+    /// after another.
     pub fn norm(&self, name: &str) -> Option<&Order> {
         self.norms.get(name)
     }
@@ -57,12 +61,58 @@ impl Orders {
         self.norms.iter().map(|(name, order)| (&**name, order)).collect()
     }
 
-    /// Of the norms' orders.
+    /// Of the rows and columns of each expert of the stack called `name`.
+    pub fn experts(&self, name: &str) -> Option<&[[Option<Order>; 2]]> {
+        self.experts.get(name.strip_suffix(".weight")?).map(Vec::as_slice)
+    }
+    /// Of the norms' orders, and of experts' inputs.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// What each expert reads is brought together for it alone, so in its own order.
+    fn mixture(&mut self, i: usize, m: &Moe, weights: &dyn Weights) {
+        let name = |part: &str| layer(i, part);
+        let of = |name: &String| -> Option<Vec<Order>> {
+            let order = |e| weights.part_order(&format!("{name}.weight"), e);
+            (0..m.experts).map(|e| order(e).map(|(_, order)| order)).collect()
+        };
+        let gate = m.expert.gated.then(|| name("ffn_gate_exps"));
+        let inputs: Vec<String> = gate.into_iter().chain([name("ffn_up_exps")]).collect();
+        let first = inputs[0].clone();
+        // As of norms: a bundle's experts are packed in their orders.
+        if let Some(order) = weights.stored_order(&first) {
+            self.bytes += size_of_val(&order[..]);
+            self.norms.insert(first, order);
+            return;
+        }
+        let (columns, rows) = (inputs.iter().find_map(of), of(&name("ffn_down_exps")));
+        let all = |rows: &Option<Vec<Order>>, columns: &Option<Vec<Order>>| {
+            let at = |orders: &Option<Vec<Order>>, e: usize| Some(orders.as_ref()?[e].clone());
+            (0..m.experts).map(|e| [at(rows, e), at(columns, e)]).collect::<Vec<_>>()
+        };
+        if columns.is_some() || rows.is_some() {
+            let orders = inputs.into_iter().map(|input| (input, all(&rows, &columns)));
+            self.experts.extend(orders);
+        }
+        if let Some(columns) = columns {
+            let all: Order = columns.iter().flat_map(|order| order.iter().copied()).collect();
+            self.bytes += size_of_val(&all[..]);
+            self.norms.insert(first, all);
+        }
+        if rows.is_some() {
+            self.experts.insert(name("ffn_down_exps"), all(&None, &rows));
+        }
+    }
+
     fn branch(&mut self, i: usize, branch: &Branch, weights: &dyn Weights) {
+        for part in branch.parts.iter().filter(|_| branch.shared.is_none()) {
+            if let Op::Moe(m) = &part.op
+                && !m.expert.bias
+            {
+                self.mixture(i, m, weights);
+            }
+        }
         let Branch { parts, pre: Some(Norm { kind, .. }), skip: Skip::Stream, .. } = branch else {
             return;
         };

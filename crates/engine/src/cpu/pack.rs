@@ -69,6 +69,28 @@ impl<'a> Packer<'a> {
         let tensor = tensor.ok_or_else(|| missing(name))?;
         Ok((tensor, [rows, columns.filter(|_| !lies)]))
     }
+    /// As [`Packer::in_orders`], of part `i` of a stack.
+    fn part_in_orders(
+        &self,
+        name: &str,
+        i: usize,
+    ) -> Result<(Tensor<'_>, [Option<&Order>; 2]), LoadError> {
+        let orders = self.orders.experts(name);
+        let lies = orders.is_some_and(|orders| all_lie(self.weights, name, orders));
+        let natural = || self.weights.part(name, i);
+        let tensor = if lies { self.weights.part_in_order(name, i) } else { natural() };
+        let [rows, columns] = match orders.and_then(|orders| orders.get(i)) {
+            Some(orders) => orders.each_ref().map(Option::as_ref),
+            None => [None; 2],
+        };
+        Ok((tensor.ok_or_else(|| missing(name))?, [rows, columns.filter(|_| !lies)]))
+    }
+    /// By expert, the order in which the stack called `name`, without a suffix, reads its input; none if
+    /// as it is.
+    pub fn expert_orders(&self, name: &str, count: usize) -> Vec<Order> {
+        let all = self.orders.norm(name).map(|all| &all[..]).unwrap_or_default();
+        all.chunks((all.len() / count.max(1)).max(1)).map(Order::from).collect()
+    }
     /// Every norm's order, by its name.
     pub fn orders(&self) -> Vec<(&str, &Order)> {
         self.orders.norms()
@@ -84,8 +106,8 @@ impl<'a> Packer<'a> {
         }
         let (_, shape) = self.weights.describe(name).ok_or_else(|| missing(name))?;
         let part = |i| {
-            let part = self.weights.part(name, i).ok_or_else(|| missing(name))?;
-            self.pack(name, part, [None; 2])
+            let (tensor, orders) = self.part_in_orders(name, i)?;
+            self.pack(name, tensor, orders)
         };
         (0..shape.first().copied().unwrap_or(0)).map(part).collect()
     }
@@ -106,7 +128,7 @@ impl<'a> Packer<'a> {
         let parts = if let [count, _, _] = shape[..] { Some(count) } else { None };
         for i in 0..parts.unwrap_or(1) {
             let (tensor, orders) = match parts {
-                Some(_) => (self.weights.part(name, i).ok_or_else(|| missing(name))?, [None; 2]),
+                Some(_) => self.part_in_orders(name, i)?,
                 None => self.in_orders(name)?,
             };
             let (matrix, layout) = self.prepare(name, tensor, orders)?;
@@ -183,11 +205,25 @@ pub(crate) fn layout_in(
         return Layout::named(stored.layout);
     }
     let (dtype, _) = weights.describe(name)?;
+    if let Some(experts) = orders.experts(name).filter(|all| all.iter().any(|o| o[1].is_some())) {
+        let dtype = weights.part_order(name, 0).filter(|_| all_lie(weights, name, experts));
+        return Some(dtype.map_or(Layout::F32, |(dtype, _)| types.layout(name, dtype, cols)));
+    }
     match orders.columns(name) {
         None => Some(types.layout(name, dtype, cols)),
         Some(columns) if !lies(weights, name, columns) => Some(Layout::F32),
         Some(_) => weights.order(name).map(|(dtype, _)| types.layout(name, dtype, cols)),
     }
+}
+
+/// Whether all experts' columns are stored in these orders.
+fn all_lie(weights: &dyn Weights, name: &str, orders: &[[Option<Order>; 2]]) -> bool {
+    let first = weights.part_order(name, 0).map(|(dtype, _)| dtype);
+    orders.iter().enumerate().all(|(e, [_, columns])| {
+        let stored = weights.part_order(name, e);
+        stored
+            .is_some_and(|(dtype, order)| Some(dtype) == first && columns.as_ref() == Some(&order))
+    })
 }
 
 /// Whether columns are stored in this order.

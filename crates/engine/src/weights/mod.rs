@@ -132,6 +132,12 @@ impl Weights for Checkpoint<'_> {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.recipes.get(name)?.in_order(&self.raw)
     }
+    fn part_order(&self, name: &str, i: usize) -> Option<(DType, Arc<[u32]>)> {
+        self.raw.order(self.recipes.get(name)?.of_part(i)?)
+    }
+    fn part_in_order(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        self.raw.in_order(self.recipes.get(name)?.of_part(i)?)
+    }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }

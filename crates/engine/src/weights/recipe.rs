@@ -99,6 +99,11 @@ impl Recipe {
             _ => None,
         }
     }
+    /// The tensor that is part `i` of a stack.
+    pub fn of_part(&self, i: usize) -> Option<&str> {
+        let Recipe::Stack(experts) = self else { return None };
+        experts.get(&i).map(String::as_str)
+    }
     /// The tensor with its columns in the order of the source's, if those have one and stay whole.
     pub fn in_order<'a>(&self, raw: &'a dyn Weights) -> Option<Tensor<'a>> {
         match self {

@@ -72,7 +72,7 @@ fn sparse_of(bencher: Bencher, case: &Case) {
     let stack = |n, k| Stack::new((0..COUNT).map(|_| one(n, k)).collect(), None);
     let up = Some(stack(D_FF, D_MODEL));
     let (gate, down) = (stack(D_FF, D_MODEL), stack(D_MODEL, D_FF));
-    let how = Experts { act: Glu::Silu, gate, up, down };
+    let how = Experts { act: Glu::Silu, gate, up, down, orders: Vec::new() };
     let (mut x, mut out) = (input(rows), Mat::new(rows, D_MODEL));
     let shape = [[COUNT, TOP_K], [D_MODEL, D_FF]];
     let mut scratch = ExpertsScratch::new(rows, shape[0], shape[1], case.on.threads);

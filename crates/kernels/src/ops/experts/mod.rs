@@ -12,6 +12,7 @@ use super::{Ctx, Glu};
 use crate::act::Act;
 use crate::layout::{Packed, Reads};
 use crate::mat::{Mat, Store};
+use std::sync::Arc;
 
 /// One projection of every expert.
 pub struct Stack {
@@ -29,6 +30,8 @@ pub struct Experts {
     pub up: Option<Stack>,
     /// Back to the stream, `[d_model, d_ff]` each.
     pub down: Stack,
+    /// By expert, if not as they are: input `k` of its gate and up is element `order[k]` of a row.
+    pub orders: Vec<Arc<[u32]>>,
 }
 
 /// An expert that a row chose.
@@ -80,7 +83,7 @@ pub fn experts(
     }
     scratch.sort(how.gate.weights.len(), x.rows(), routes.choices);
     // One row is read where it lies.
-    let alone = x.rows() == 1 && routes.weighs == Weighs::Output;
+    let alone = x.rows() == 1 && routes.weighs == Weighs::Output && how.orders.is_empty();
     if alone && how.reads(Reads::Q8) {
         x.quantise(ctx);
     }
@@ -147,6 +150,8 @@ impl Experts {
         let [count, d_ff, d] = self.gate.shape();
         let fits = self.down.shape() == [count, out.cols(), d_ff] && x.cols() == d;
         let same = self.up.as_ref().is_none_or(|up| up.shape() == [count, d_ff, d]);
-        assert!(fits && same, "the experts' shapes disagree");
+        let ordered = self.orders.is_empty() || self.orders.len() == count;
+        let whole = self.orders.iter().all(|order| order.len() == d);
+        assert!(fits && same && ordered && whole, "the experts' shapes disagree");
     }
 }

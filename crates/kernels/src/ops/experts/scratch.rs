@@ -144,9 +144,15 @@ impl ExpertsScratch {
             // SAFETY: the tier is usable, lengths agree; a row is one task's.
             unsafe {
                 let mut row = x.row(visit.row as usize);
-                if exact || weighs == Weighs::Input {
+                let order = how.orders.get(visit.expert as usize);
+                if exact || weighs == Weighs::Input || order.is_some() {
                     let y = here.f32().part(i, 0, cols);
-                    y.copy_from_slice(row);
+                    match order {
+                        None => y.copy_from_slice(row),
+                        Some(order) => {
+                            y.iter_mut().zip(&order[..]).for_each(|(y, k)| *y = row[*k as usize]);
+                        }
+                    }
                     if weighs == Weighs::Input {
                         y.iter_mut().for_each(|y| *y *= visit.weight);
                     }
