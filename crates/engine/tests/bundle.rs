@@ -259,6 +259,12 @@ fn what_was_forged_is_named() {
         says.iter().for_each(|word| assert!(error.contains(word), "{at} = {value}: {error}"));
         assert!(error.contains("forged.rinf"), "{error}");
     };
+    let heads = "/spec/layers/0/0/parts/0/op/attention";
+    let place = ["spec.layers.0", "heads in equal groups"];
+    check(&format!("{heads}/kv_heads"), json!(0), &place);
+    check(&format!("{heads}/kv_heads"), json!(3), &place);
+    check(&format!("{heads}/rope"), json!(9), &place);
+    check("/spec/ropes/0/dim", json!(15), &["spec.ropes.0", "even"]);
     check("/family", json!("none"), &["family", "'none'", "llama"]);
     check("/spec/vocab", json!(1u64 << 40), &["spec.vocab", "1099511627776", "16777216"]);
     check("/spec/d_model", json!(65), &["token_embd.weight", "65"]);
@@ -266,5 +272,72 @@ fn what_was_forged_is_named() {
     check("/spec/head", json!({"other": 1}), &["not understood", "other"]);
     check("/language/sampling/top_p", json!(7.0), &["top_p is 7", "0 to 1"]);
     check("/spec", json!({}), &["not understood", "missing field"]);
+    std::fs::remove_dir_all(dir).expect("the folder");
+}
+
+/// Where every whole number of a spec lies; of a list, the first and the last.
+fn numbers(value: &Value, at: &str, all: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(key, value)| numbers(value, &format!("{at}/{key}"), all));
+        }
+        Value::Array(list) => {
+            let ends = [0, list.len().saturating_sub(1)];
+            ends.iter().filter(|i| **i < list.len()).for_each(|i| {
+                numbers(&list[*i], &format!("{at}/{i}"), all);
+            });
+        }
+        value if value.is_u64() => all.push(at.to_owned()),
+        _ => {}
+    }
+}
+
+/// Runs two tokens of what opens and loads.
+fn attempt(forged: Bundle) {
+    let opened = Opened::of("forged.rinf".into(), Checkpoint::Bundle(forged));
+    let load = Load { sequences: 1, batch: 8, memory: Some(64 << 20), ..Load::default() };
+    let Some((opened, limits)) = opened.and_then(|o| o.limits(&load).map(|l| (o, l))).ok() else {
+        return;
+    };
+    let weights = opened.weights().expect("weights");
+    let executor = Cpu::new(1, Kernels::best()).executor(&opened.spec, &*weights, &limits);
+    if let Ok(executor) = executor {
+        let vocab = opened.spec.vocab;
+        let ids = [0, vocab as i32 - 1];
+        Rig { executor, vocab }.run(&ids[..limits.context.min(2)], 1);
+    }
+}
+
+/// Every number of a spec that another was put for: one error, or a model that runs; never a panic.
+#[test]
+fn forged_specs_do_not_panic() {
+    let (dir, mut panics) = (folder("specs"), Vec::new());
+    for name in ["llama3", "qwen3_moe", "deepseek_v32", "qwen3_next", "jamba", "gemma3n_text"] {
+        let source = dir.join(name);
+        chat::write_model(&Golden::load(&shared::goldens().join(name)), &source);
+        let source = Opened::open(&source).expect("a model");
+        let mut out = Cursor::new(Vec::new());
+        bundle::write(&source, &making(Quant::Native), &mut out, 0).expect("a bundle");
+        let bytes = out.into_inner();
+        let model = Bundle::parse("a", bytes.clone()).expect("a bundle").model().clone();
+        let mut all = Vec::new();
+        numbers(&model["spec"], "/spec", &mut all);
+        all.sort();
+        all.dedup();
+        for at in &all {
+            let own = model.pointer(at).and_then(Value::as_u64).expect("a number");
+            for other in [0, 1, 3, own / 2, own + 1, own * 2, 1 << 24] {
+                let forged = with_model(&bytes, |model| {
+                    *model.pointer_mut(at).expect("a place") = json!(other);
+                });
+                let forged = Bundle::parse("forged.rinf", forged).expect("a bundle");
+                let ran = std::panic::catch_unwind(|| attempt(forged));
+                if ran.is_err() {
+                    panics.push(format!("{name}: {at} = {other}"));
+                }
+            }
+        }
+    }
+    assert!(panics.is_empty(), "{}", panics.join("\n"));
     std::fs::remove_dir_all(dir).expect("the folder");
 }

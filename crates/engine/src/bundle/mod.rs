@@ -4,6 +4,7 @@
 //! comes from a file that nobody vouches for: `check` holds it against bounds and tensors.
 mod check;
 mod provenance;
+mod sense;
 mod write;
 
 pub use provenance::license;
@@ -58,6 +59,9 @@ impl About {
         let family = family.ok_or_else(|| {
             let all: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
             field("family", format!("'{}'", about.family), format!("one of {}", all.join(", ")))
+        })?;
+        sense::check(&about.spec).map_err(|(place, expected)| {
+            field(&place, "something that no model has".into(), expected.into())
         })?;
         check::tensors(&about.spec, bundle).map_err(|cause| Error::Load { file, cause })?;
         Ok((about, *family))

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 /// What comes and goes during passes.
 #[derive(Default)]
 pub(crate) struct Flow {
-    /// By layer, and what the head reads.
+    /// By layer; the last is the head.
     units: Vec<Unit>,
     /// That is in use.
     at: Option<usize>,
@@ -76,13 +76,13 @@ impl Flow {
         // Experts get what is left by all others, or what two layers' visits take.
         let left = budget.saturating_sub(all).max((2 * visited).min(budget));
         let budget = budget.saturating_sub(if experts.is_empty() { 0 } else { left });
-        stay(&mut units, budget, window);
+        stay(&mut units[..spec.layers.len()], budget, window);
         let experts = Experts { units: experts, budget: left, scarce, ..Experts::default() };
         Flow { units, experts, scarce, ..Flow::default() }
     }
 
-    /// Bytes without which no pass can be: what layers share, two layers, and two layers' experts of
-    /// one row.
+    /// Bytes without which no pass can be: what the head reads and what layers share, two layers, and
+    /// two layers' experts of one row.
     pub fn least(spec: &ModelSpec, weights: &dyn Weights) -> usize {
         let Parts { units, experts, always } = parts(spec, weights);
         always + window(&units) + 2 * visited(spec, &experts)
@@ -151,17 +151,19 @@ impl Experts {
 
 /// All that a pass reads whole: of tables it reads some rows.
 struct Parts {
-    /// By layer and, last, what the head reads.
+    /// By layer; the last is the head.
     units: Vec<Unit>,
     /// By layer and number.
     experts: HashMap<(usize, usize), Unit>,
-    /// Bytes of what layers share.
+    /// Bytes of what the head reads and of what layers share.
     always: usize,
 }
 
 fn parts(spec: &ModelSpec, weights: &dyn Weights) -> Parts {
     let mut always = 0;
-    let mut units = vec![Unit::default(); spec.layers.len() + 1];
+    // The head has its turn after the layers, and nothing that leaves.
+    let mut units = vec![Unit::default(); spec.layers.len()];
+    units.push(Unit { stays: true, ..Unit::default() });
     let mut experts: HashMap<(usize, usize), Unit> = HashMap::new();
     let head = ["output.weight", "token_embd.weight"];
     let head = head.into_iter().find(|name| weights.prepared(name).is_some());
@@ -177,8 +179,9 @@ fn parts(spec: &ModelSpec, weights: &dyn Weights) -> Parts {
                 }
             }
             (Some((i, _)), _) => units[i].add(stored.bytes),
-            (None, _) if Some(&*need.name) == head => units[spec.layers.len()].add(stored.bytes),
-            (None, _) if need.name.starts_with("shared.") => always += stored.bytes.len(),
+            (None, _) if Some(&*need.name) == head || need.name.starts_with("shared.") => {
+                always += stored.bytes.len();
+            }
             _ => {}
         }
     }
@@ -197,7 +200,7 @@ fn visited(spec: &ModelSpec, experts: &HashMap<(usize, usize), Unit>) -> usize {
     most * spec.ops().map(of).max().unwrap_or(0)
 }
 
-/// Lets as many units stay as leave room for the window, evenly spread; all, if all fit.
+/// Lets as many layers stay as leave room for the window, evenly spread; all, if all fit.
 fn stay(units: &mut [Unit], budget: usize, window: usize) {
     let count = units.len();
     let stays = |k: usize, u: usize| (u + 1) * k / count > u * k / count;
