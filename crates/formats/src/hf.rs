@@ -186,7 +186,31 @@ pub(crate) fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> 
 
 pub(crate) fn json(path: &Path, bytes: &[u8]) -> Result<Value, Error> {
     let plain = without_pythons_numbers(bytes);
-    serde_json::from_slice(&plain).map_err(|e| Error::at(path, Cause::Json(e.to_string())))
+    let read = serde_json::from_slice(&plain);
+    let mut value = read.map_err(|e| Error::at(path, Cause::Json(e.to_string())))?;
+    take_wrapped_numbers(&mut value);
+    Ok(value)
+}
+
+/// Newer transformers wrap these numbers, `{"__float__": "Infinity"}`: they mean the same.
+fn take_wrapped_numbers(value: &mut Value) {
+    let wrapped = |value: &Value| {
+        let only = value.as_object().filter(|object| object.len() == 1)?;
+        Some(match only.get("__float__")?.as_str()? {
+            "Infinity" => Value::from(3.4e38),
+            "-Infinity" => Value::from(-3.4e38),
+            "NaN" => Value::Null,
+            _ => return None,
+        })
+    };
+    if let Some(number) = wrapped(value) {
+        *value = number;
+    }
+    match value {
+        Value::Array(all) => all.iter_mut().for_each(take_wrapped_numbers),
+        Value::Object(all) => all.values_mut().for_each(take_wrapped_numbers),
+        _ => {}
+    }
 }
 
 /// Python writes numbers that JSON has not: nearly the largest f32 stands for infinity, null for what

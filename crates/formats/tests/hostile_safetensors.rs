@@ -123,7 +123,7 @@ fn headers_of_another_kind() {
     {
         assert_cause!(refused(file(header, 0), &["header"]), Cause::Header(_));
     }
-    let cause = refused(one("F8_E4M3", "[4]", "[0,4]", 4), &["'w'", "F8_E4M3"]);
+    let cause = refused(one("F8_E5M2", "[4]", "[0,4]", 4), &["'w'", "F8_E5M2"]);
     assert_cause!(cause, Cause::UnknownDType { .. });
     assert_cause!(
         refused(one("Q4_0", "[32]", "[0,18]", 18), &["Q4_0"]),
@@ -230,6 +230,11 @@ fn pythons_numbers() {
     write(&path, "config.json", config);
     let found = Folder::open(&path).unwrap().config().clone();
     let expect = r#"{"limit": [-3.4e38, 3.4e38], "none": null, "\"NaN": "Infinity \\"}"#;
+    assert_eq!(found, serde_json::from_str::<serde_json::Value>(expect).unwrap());
+    let wrapped = r#"{"limit": [{"__float__": "-Infinity"}, {"__float__": "Infinity"}],
+        "none": {"__float__": "NaN"}, "\"NaN": "Infinity \\"}"#;
+    write(&path, "config.json", wrapped);
+    let found = Folder::open(&path).unwrap().config().clone();
     assert_eq!(found, serde_json::from_str::<serde_json::Value>(expect).unwrap());
     write(&path, "config.json", "{\"a\": \"\\");
     assert_cause!(absent(&path, &["config.json"]), Cause::Json(_));
