@@ -26,6 +26,11 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         .with_aliases(&[
             ("num_shared_experts", "n_shared_experts"),
             ("num_experts", "num_local_experts"),
+            ("num_experts_per_token", "num_experts_per_tok"),
+            ("num_expert_group", "n_group"),
+            ("moe_renormalize", "norm_topk_prob"),
+            ("linear_conv_kernel_dim", "short_conv_kernel_size"),
+            ("model_max_length", "max_position_embeddings"),
         ])
         .with_defaults(json!({
             "head_dim": 128, "layer_group_size": 6, "kda_lower_bound": -5.0, "rope_theta": 6e6,

@@ -44,6 +44,12 @@ fn spec(cfg: &Config) -> Result<ModelSpec, ConfigError> {
             ("layer_norm_epsilon", "rms_norm_eps"),
             ("layer_norm_eps", "rms_norm_eps"),
         ]);
+    // transformers 5 counts the list instead of saying how many.
+    let layers = cfg.texts("layers_block_type")?.len();
+    let cfg = &match layers {
+        0 => cfg.with_defaults(json!({})),
+        _ => cfg.with_defaults(json!({ "num_hidden_layers": layers })),
+    };
     let c = Common::read(cfg)?;
     let mut mixer = KEYS.mamba2(cfg, Some(c.rms()))?;
     // The class takes what steps are initialised from for their bound.
