@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Writes `config.resaved.json` beside each golden's config.json: the same config as transformers saves it.
 
     python3 resave.py [CASE ...]
