@@ -4,7 +4,7 @@ use super::Family;
 use super::Rename::{self, *};
 use super::common::Common;
 use super::common::delta::delta_net;
-use super::common::experts::{EXPERTS, by_softmax, dense_layers, sparse_layers};
+use super::common::experts::{EXPERTS, SHARED_EXPERT, by_softmax, dense_layers, sparse_layers};
 use super::common::mixers::attends;
 use super::common::names::DECODER;
 use super::{Cut, Per};
@@ -26,7 +26,7 @@ pub static QWEN3_5_MOE: Family = Family {
     hf: &["qwen3_5_moe_text"],
     gguf: &["qwen35moe"],
     spec: qwen3_5_moe,
-    names: &[NAMES, SHARED, EXPERTS, DECODER],
+    names: &[NAMES, SHARED_EXPERT, EXPERTS, DECODER],
     ..QWEN3_5
 };
 pub static QWEN3_NEXT: Family = Family {
@@ -138,13 +138,6 @@ const NAMES: &[Rename] = &[
     To("model.layers.{}.linear_attn.out_proj", "blk.{}.ssm_out"),
     // What predicts further tokens.
     Ignore("mtp.*"),
-];
-
-const SHARED: &[Rename] = &[
-    To("model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp"),
-    To("model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp"),
-    To("model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp"),
-    To("model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp"),
 ];
 
 const GGUF: &[Rename] = &[

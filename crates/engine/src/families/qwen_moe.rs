@@ -1,8 +1,7 @@
 //! Qwen 2 and 3 with experts, and Mellum 2, which is Qwen 3 with local layers.
 //! Yang et al. 2024, arXiv:2407.10671; 2025, arXiv:2505.09388.
 use super::Family;
-use super::Rename::{self, *};
-use super::common::experts::{EXPERTS, by_softmax, dense_layers, sparse_layers};
+use super::common::experts::{EXPERTS, SHARED_EXPERT, by_softmax, dense_layers, sparse_layers};
 use super::common::names::DECODER;
 use super::common::{Common, scaling};
 use crate::config::{Config, ConfigError};
@@ -14,7 +13,7 @@ pub static QWEN2_MOE: Family = Family {
     hf: &["qwen2_moe"],
     gguf: &["qwen2moe"],
     spec: qwen2_moe,
-    names: &[SHARED, EXPERTS, DECODER],
+    names: &[SHARED_EXPERT, EXPERTS, DECODER],
     gguf_names: &[],
 };
 pub static QWEN3_MOE: Family = Family {
@@ -94,10 +93,3 @@ fn mellum(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     }
     Ok(spec)
 }
-
-const SHARED: &[Rename] = &[
-    To("model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp"),
-    To("model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp"),
-    To("model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp"),
-    To("model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp"),
-];

@@ -2,7 +2,7 @@
 //! tokens, which all share but for adapters. Glorioso et al. 2024, arXiv:2411.15242.
 use super::Family;
 use super::Rename::{self, *};
-use super::common::mixers::{HYBRID, Keys, mamba2};
+use super::common::mixers::{HYBRID, Keys, mamba2, typed};
 use super::common::{Common, four_times, inverse_root};
 use crate::config::{Config, ConfigError};
 use crate::spec::*;
@@ -100,22 +100,12 @@ fn block(cfg: &Config, c: &Common) -> Result<impl Fn(usize, usize) -> [Branch; 3
 
 /// For each layer whether it has a block.
 fn kinds(cfg: &Config, layers: usize) -> Result<Vec<bool>, ConfigError> {
-    let cfg = cfg.with_aliases(&[("layers_block_type", "layer_types")]);
+    let stated = typed(cfg, layers, &["hybrid"], &["linear_attention", "mamba"])?;
+    // As the class has them where a config has none.
+    let usual = |i| matches!(i, 47 | 51) || i < 43 && i > 0 && i % 6 == 0;
+    let usual = (layers == 54).then(|| (0..54).map(usual).collect());
     let expected = format!("{layers} of linear_attention or hybrid");
-    let kind = |word: &String| match word.as_str() {
-        "hybrid" => Some(true),
-        "linear_attention" | "mamba" => Some(false),
-        _ => None,
-    };
-    let words = cfg.texts("layer_types")?;
-    let kinds: Option<Vec<bool>> = match words.is_empty() {
-        // As the class has them where a config has none.
-        true => {
-            Some((0..54).map(|i| matches!(i, 47 | 51) || i < 43 && i > 0 && i % 6 == 0).collect())
-        }
-        false => words.iter().map(kind).collect(),
-    };
-    kinds.filter(|k| k.len() == layers).ok_or_else(|| cfg.refuse("layer_types", &expected))
+    stated.or(usual).ok_or_else(|| cfg.refuse("layers_block_type", &expected))
 }
 
 /// One matrix of a block's adapters, of which each use has its own.

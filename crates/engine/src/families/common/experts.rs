@@ -181,3 +181,11 @@ pub const EXPERTS: &[Rename] = &[
     To("model.layers.{}.mlp.shared_experts.up_proj", "blk.{}.ffn_up_shexp"),
     To("model.layers.{}.mlp.shared_experts.down_proj", "blk.{}.ffn_down_shexp"),
 ];
+
+/// Of one shared expert, and what weighs it.
+pub const SHARED_EXPERT: &[Rename] = &[
+    To("model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp"),
+    To("model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp"),
+    To("model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp"),
+    To("model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp"),
+];

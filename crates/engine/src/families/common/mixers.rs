@@ -156,22 +156,36 @@ pub fn attends(
     layers: usize,
     otherwise: impl Fn(usize) -> bool,
 ) -> Result<Vec<bool>, ConfigError> {
+    let others = ["linear_attention", "mamba", "recurrent", "conv"];
+    let kv_heads = c.sizes("kv_heads_by_layer")?;
+    Ok(match typed(c, layers, &["full_attention", "attention"], &others)? {
+        Some(types) => types,
+        None if kv_heads.len() == layers => kv_heads.iter().map(|heads| *heads > 0).collect(),
+        None => (0..layers).map(otherwise).collect(),
+    })
+}
+
+/// For each layer whether its type is among `some` rather than `others`; none where none are stated.
+///
+/// # Errors
+/// Types that are neither, or not one a layer.
+pub fn typed(
+    c: &Config,
+    layers: usize,
+    some: &[&str],
+    others: &[&str],
+) -> Result<Option<Vec<bool>>, ConfigError> {
     let c = c.with_aliases(&[("layers_block_type", "layer_types")]);
-    let (types, kv_heads) = (c.texts("layer_types")?, c.sizes("kv_heads_by_layer")?);
-    let expected = format!("{layers} of full_attention, linear_attention or conv");
-    let of = |kind: &String| match kind.as_str() {
-        "full_attention" | "attention" => Ok(true),
-        "linear_attention" | "mamba" | "recurrent" | "conv" => Ok(false),
-        _ => Err(c.refuse("layer_types", &expected)),
-    };
-    if !types.is_empty() && types.len() != layers {
+    let types = c.texts("layer_types")?;
+    let known = types.iter().all(|t| some.iter().chain(others).any(|known| known == t));
+    if types.is_empty() {
+        return Ok(None);
+    }
+    if !known || types.len() != layers {
+        let expected = format!("{layers} of {}", [some, others].concat().join(", "));
         return Err(c.refuse("layer_types", &expected));
     }
-    Ok(match types.is_empty() {
-        true if kv_heads.len() == layers => kv_heads.iter().map(|heads| *heads > 0).collect(),
-        true => (0..layers).map(otherwise).collect(),
-        false => types.iter().map(of).collect::<Result<_, _>>()?,
-    })
+    Ok(Some(types.iter().map(|t| some.contains(&t.as_str())).collect()))
 }
 
 /// Bounds of the step; Python writes an infinite one as no JSON number.
