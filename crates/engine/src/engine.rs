@@ -9,6 +9,7 @@ use crate::batch::{Batch, Logits, Slot, TokenId};
 use crate::request::{Chosen, Event, Events, Finish, Request, RequestError, Sink, Usage};
 use crate::sample::Logprobs;
 use crate::schedule::{Sequence, plan};
+use rinfer_grammar::GrammarError;
 use std::collections::VecDeque;
 
 /// Runs requests on one executor.
@@ -258,11 +259,13 @@ fn next(s: &mut Sequence, logits: &mut [f32], raw: &mut Vec<f32>) -> Option<Even
         raw.clear();
         raw.extend_from_slice(logits);
     }
-    if let Some(c) = &mut s.request.constraint {
-        c.mask(logits);
+    if let Some(c) = &mut s.request.constraint
+        && let Err(e) = c.mask(logits)
+    {
+        return Some(failed(e));
     }
     let Some(id) = s.sampler.pick(logits, &s.tokens) else {
-        let complete = s.request.constraint.as_ref().is_some_and(|c| c.complete());
+        let complete = s.request.constraint.as_mut().is_some_and(|c| c.complete());
         let done = Event::Done(Finish::Stop, usage(s));
         return Some(if complete { done } else { Event::Failed(RequestError::NoToken) });
     };
@@ -285,13 +288,21 @@ fn next(s: &mut Sequence, logits: &mut [f32], raw: &mut Vec<f32>) -> Option<Even
 fn take(s: &mut Sequence, chosen: Chosen) -> Option<Event> {
     let id = chosen.id;
     s.tokens.push(id);
-    if let Some(c) = &mut s.request.constraint {
-        c.accept(id.0);
+    if let Some(c) = &mut s.request.constraint
+        && let Err(e) = c.accept(id.0)
+    {
+        return Some(failed(e));
     }
     s.sink.send(Event::Token(chosen));
-    let stops = s.request.until.as_mut().is_some_and(|until| until(id));
+    // Where nothing but the end may follow, the model is not asked for it.
+    let stops = s.request.until.as_mut().is_some_and(|until| until(id))
+        || s.request.constraint.as_mut().is_some_and(|c| c.over());
     let finish = if stops { Finish::Stop } else { Finish::Length };
     (stops || s.tokens.len() >= s.limit).then(|| Event::Done(finish, usage(s)))
+}
+
+fn failed(error: GrammarError) -> Event {
+    Event::Failed(RequestError::Grammar(error))
 }
 
 fn usage(s: &Sequence) -> Usage {

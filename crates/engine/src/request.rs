@@ -1,7 +1,7 @@
 //! What the engine is asked, and what it answers.
 use crate::batch::TokenId;
 use crate::sample::{Sampling, SamplingError};
-use rinfer_grammar::Constraint;
+use rinfer_grammar::{Constraint, GrammarError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -108,6 +108,9 @@ pub enum RequestError {
         "no token can come next: the bias or the constraint excludes all, or the logits are not numbers"
     )]
     NoToken,
+    /// The grammar of the answer can't be used, or followed further.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
     /// Every position is taken by this one sequence.
     #[error("the state has no room for {0} positions: load the model with more")]
     NoRoom(usize),

@@ -7,7 +7,7 @@ use rinfer_engine::driver::Driver;
 use rinfer_engine::engine::Engine;
 use rinfer_engine::request::*;
 use rinfer_engine::sample::Sampling;
-use rinfer_grammar::Constraint;
+use rinfer_grammar::{Constraint, GrammarError};
 use scripted::{Log, Scripted, VOCAB, hashed, limits, one_hot};
 use std::sync::{Arc, Mutex};
 
@@ -209,15 +209,17 @@ fn a_failing_device_fails_its_requests() {
 /// Allows only even tokens, then 12 and 14 together, then nothing.
 struct Even(Arc<Mutex<Vec<u32>>>);
 impl Constraint for Even {
-    fn mask(&mut self, logits: &mut [f32]) {
+    fn mask(&mut self, logits: &mut [f32]) -> Result<(), GrammarError> {
         let over = self.complete();
         let banned = (0..).zip(logits).filter(|(id, _)| over || id % 2 == 1);
         banned.for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
+        Ok(())
     }
-    fn accept(&mut self, id: u32) {
+    fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
         self.0.lock().unwrap().push(id);
+        Ok(())
     }
-    fn complete(&self) -> bool {
+    fn complete(&mut self) -> bool {
         self.0.lock().unwrap().contains(&14)
     }
     fn forced(&mut self) -> Vec<u32> {

@@ -1,17 +1,54 @@
-//! Constrained decoding. This package is the seam that the engine applies constraints through;
-//! the implementation behind it comes with structured output.
+//! Constrained decoding: grammars over bytes, and the tokens that may come next.
+//!
+//! A [`Grammar`] is compiled, for a model's [`Vocabulary`], to a [`Matcher`]; the engine applies it
+//! through the seam [`Constraint`] before its sampler. The automata are llguidance's; JSON Schema is
+//! read and rewritten here, so that nothing in it is ignored.
 #![forbid(unsafe_code)]
+
+mod ecma;
+mod error;
+mod gbnf;
+mod grammar;
+mod matcher;
+mod pattern;
+mod schema;
+mod vocabulary;
+
+pub use error::GrammarError;
+pub use grammar::Grammar;
+pub use matcher::Matcher;
+pub use schema::Spacing;
+pub use schema::format::{FORMATS, INTEGERS};
+pub use schema::keywords::{Fate, KEYWORDS};
+pub use vocabulary::{Token, Tokenise, Vocabulary};
 
 /// Decides which tokens may come next.
 pub trait Constraint: Send {
     /// Sets the logits of tokens that may not come next to negative infinity.
-    fn mask(&mut self, logits: &mut [f32]);
+    ///
+    /// # Errors
+    /// If the state is too large to be followed. The answer can't go on.
+    fn mask(&mut self, logits: &mut [f32]) -> Result<(), GrammarError>;
     /// Takes note of the token that was chosen.
-    fn accept(&mut self, id: u32);
+    ///
+    /// # Errors
+    /// If it may not come next.
+    fn accept(&mut self, id: u32) -> Result<(), GrammarError>;
     /// Whether the output may end here.
-    fn complete(&self) -> bool;
+    fn complete(&mut self) -> bool;
+    /// Whether the output must end here, so that no model need be asked.
+    fn over(&mut self) -> bool {
+        false
+    }
     /// Tokens that must come next whatever the logits say.
     fn forced(&mut self) -> Vec<u32> {
         Vec::new()
+    }
+    /// Takes back the last tokens.
+    ///
+    /// # Errors
+    /// If there were fewer, or this constraint can't.
+    fn rollback(&mut self, tokens: usize) -> Result<(), GrammarError> {
+        Err(GrammarError::Matcher(format!("it can't take back {tokens} tokens")))
     }
 }

@@ -1,0 +1,51 @@
+//! JSON Schema into a Lark grammar of the library: read, check and rewrite, so that what the library
+//! sees is small, and means what the schema means.
+//!
+//! Rules of what is written, which `docs/structured-output.md` states to users: properties come in
+//! the schema's order, then other required ones, then others; white space is what [`Spacing`] says;
+//! characters in strings are literal where JSON allows it.
+mod digits;
+mod document;
+pub mod format;
+pub mod keywords;
+mod number;
+mod objects;
+mod own;
+mod read;
+mod rules;
+mod shape;
+mod text;
+
+use crate::error::GrammarError;
+use serde_json::Value;
+
+pub(crate) use rules::literal;
+pub(crate) use text::matches_nothing;
+
+/// White space in JSON: always the same, so that none of it is chosen and there is an end to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Spacing {
+    /// A space after each comma and colon, as models have seen most.
+    #[default]
+    Spaced,
+    /// None.
+    Compact,
+}
+
+impl Spacing {
+    pub(crate) fn comma(self) -> &'static str {
+        if self == Spacing::Spaced { ", " } else { "," }
+    }
+    pub(crate) fn colon(self) -> &'static str {
+        if self == Spacing::Spaced { ": " } else { ":" }
+    }
+}
+
+/// The Lark grammar of the values that a schema allows.
+///
+/// # Errors
+/// What is not supported or makes no sense, with its place.
+pub(crate) fn lark(schema: &Value, spacing: Spacing) -> Result<String, GrammarError> {
+    let reader = read::Reader::new(schema)?;
+    rules::Rules::collect(reader)?.lark(spacing)
+}

@@ -1,0 +1,183 @@
+//! Objects as rules: properties in order, counted where the schema counts them.
+use super::Spacing;
+use super::rules::{Rules, literal, quoted, terminal};
+use super::shape::{Keys, Objects, Places, Strings};
+use crate::pattern::Spelling;
+use std::fmt::Write;
+use std::rc::Rc;
+
+/// Most properties that are counted, and most rules of an object.
+const MOST_COUNTED: u64 = 64;
+const MOST_STATES: usize = 20_000;
+
+/// An object without what can't be there.
+struct Plan<'a> {
+    /// Name, its places, whether it is required.
+    named: Vec<(&'a str, &'a Places, bool)>,
+    /// How many from each on are required.
+    required: Vec<u64>,
+    /// Keys that are not named, and their places.
+    other: Vec<(&'a Keys, &'a Places)>,
+    min: u64,
+    max: Option<u64>,
+    /// How far properties are counted.
+    cap: u64,
+}
+
+/// Properties seen, and whether any of them was not named.
+#[derive(Clone, Copy)]
+struct Seen {
+    count: u64,
+    other: bool,
+}
+
+impl Plan<'_> {
+    fn more(&self, seen: Seen) -> bool {
+        self.max.is_none_or(|max| seen.count < max)
+    }
+    /// Properties seen after one more. What was not named counts once: its keys may be the same.
+    fn after(&self, seen: Seen, other: bool) -> Seen {
+        let twice = other && seen.other && self.max.is_none();
+        let count = if twice { seen.count } else { seen.count + 1 };
+        Seen { count: count.min(self.cap), other: other || seen.other }
+    }
+    /// Whether an end can be reached from before property `i`.
+    fn ends(&self, i: usize, seen: Seen) -> bool {
+        if self.max.is_some_and(|max| seen.count + self.required[i] > max) {
+            return false;
+        }
+        let mut most = seen.count + (self.named.len() - i) as u64;
+        if !self.other.is_empty() && !seen.other {
+            most += 1;
+        }
+        most.min(self.max.unwrap_or(most)) >= self.min
+    }
+}
+
+impl Rules {
+    /// Whether any finite object has this shape.
+    pub(super) fn object_lives(&self, object: &Objects) -> bool {
+        let Ok(object) = object.clone().spelled_out() else { return true };
+        let named = object.named.iter().all(|(name, places)| {
+            !object.required.contains(name) || (self.lives(places) && allowed(&object, name))
+        });
+        let Ok(plan) = self.plan(&object) else { return named };
+        named && plan.ends(0, Seen { count: 0, other: false })
+    }
+
+    fn plan<'a>(&self, object: &'a Objects) -> Result<Plan<'a>, String> {
+        let named: Vec<(&str, &Places, bool)> = object
+            .named
+            .iter()
+            .filter(|(name, places)| self.lives(places) && allowed(object, name))
+            .map(|(name, places)| (name.as_str(), places, object.required.contains(name)))
+            .collect();
+        let taken: Vec<String> = object.named.iter().map(|(n, _)| n.clone()).collect();
+        let mut other = Vec::new();
+        for (keys, places) in object.other.iter().filter(|(_, p)| self.lives(p)) {
+            if !keys.is_empty(&taken, &object.names)? {
+                other.push((keys, places));
+            }
+        }
+        let counted = object.max.unwrap_or(object.min);
+        if counted > MOST_COUNTED && counted < u64::from(u32::MAX) {
+            return Err(format!("minProperties and maxProperties above {MOST_COUNTED}"));
+        }
+        let mut from = vec![0; named.len() + 1];
+        for (i, (.., needed)) in named.iter().enumerate().rev() {
+            from[i] = from[i + 1] + u64::from(*needed);
+        }
+        let required = from[0];
+        let min = if object.min <= required { 0 } else { object.min };
+        if min > required + 1 && !other.is_empty() {
+            return Err("minProperties where keys that are not named must tell each other apart: \
+                        name the properties, or set additionalProperties to false"
+                .to_owned());
+        }
+        let cap = object.max.unwrap_or(min).max(1);
+        Ok(Plan { named, required: from, other, min, max: object.max, cap })
+    }
+
+    /// `name`_i_k is what follows the properties before the i-th, k of which are there.
+    pub(super) fn object(
+        &self,
+        name: &str,
+        object: &Objects,
+        spacing: Spacing,
+        out: &mut String,
+    ) -> Result<(), String> {
+        let object = object.clone().spelled_out()?;
+        let plan = self.plan(&object)?;
+        if plan.named.len() * (plan.cap as usize + 1) > MOST_STATES {
+            return Err(format!("an object has more than {MOST_STATES} states"));
+        }
+        let (comma, colon) = (literal(spacing.comma()), spacing.colon());
+        let mut keys = Vec::new();
+        for (i, (set, places)) in plan.other.iter().enumerate() {
+            let terminal = other_key(&object, set, colon)?;
+            let _ = writeln!(out, "K{}_{i}: {terminal}", name.to_uppercase());
+            keys.push(format!("K{}_{i} {}", name.to_uppercase(), self.name(places)));
+        }
+        let state =
+            |i: usize, s: Seen| format!("{name}_{i}_{}{}", s.count, if s.other { "x" } else { "" });
+        let first = Seen { count: 0, other: false };
+        let _ = writeln!(out, "{name}: \"{{\" {}", state(0, first));
+        let last = plan.named.len();
+        let mut open = vec![(0, first)];
+        let mut done = std::collections::HashSet::new();
+        while let Some((i, seen)) = open.pop() {
+            if !done.insert((i, seen.count, seen.other)) {
+                continue;
+            }
+            let sep = if seen.count == 0 { String::new() } else { format!("{comma} ") };
+            let mut options = Vec::new();
+            let mut go = |i: usize, next: Seen, before: String| {
+                if plan.ends(i, next) {
+                    options.push(format!("{before}{}", state(i, next)));
+                    open.push((i, next));
+                }
+            };
+            if let Some((key, places, required)) = plan.named.get(i) {
+                if plan.more(seen) {
+                    let key = literal(&format!("{}{colon}", quoted(key)));
+                    let value = self.name(places);
+                    go(i + 1, plan.after(seen, false), format!("{sep}{key} {value} "));
+                }
+                if !required {
+                    go(i + 1, seen, String::new());
+                }
+            } else {
+                for key in keys.iter().filter(|_| plan.more(seen)) {
+                    go(last, plan.after(seen, true), format!("{sep}{key} "));
+                }
+                if seen.count >= plan.min {
+                    options.push("\"}\"".to_owned());
+                }
+            }
+            let _ = writeln!(out, "{}: {}", state(i, seen), options.join(" | "));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the object's names allow this one.
+fn allowed(object: &Objects, name: &str) -> bool {
+    object.names.iter().all(|names| names.hold(name).unwrap_or(false))
+}
+
+/// A key that is not named, with what follows it.
+fn other_key(object: &Objects, keys: &Keys, colon: &str) -> Result<String, String> {
+    let mut all = Strings::default();
+    all.patterns.extend(keys.all.iter().map(|p| (Rc::clone(p), false)));
+    all.not = object.named.iter().map(|(name, _)| name.clone()).collect();
+    let mut parts = vec![terminal(&all, "")?];
+    for pattern in &keys.none {
+        let body = pattern.whole(Spelling::Json, true)?;
+        parts.push(format!(r"~(/\x{{22}}(?:{body})\x{{22}}/)"));
+        parts.push(terminal(&Strings::default(), "")?);
+    }
+    for names in &object.names {
+        parts.push(terminal(names, "")?);
+    }
+    Ok(format!("({}) {}", parts.join(" & "), literal(colon)))
+}

@@ -1,0 +1,211 @@
+//! What a value may look like, one type at a time: a schema is a list of shapes, of which a value
+//! has one. What lies inside arrays and objects stays a list of places in the schema, so that
+//! recursion ends.
+use super::number::Numbers;
+use crate::pattern::Pattern;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Places whose schemas a value must all satisfy; none means anything goes.
+pub type Places = BTreeSet<Rc<str>>;
+/// The place of a schema that nothing satisfies.
+pub const NEVER: &str = "\0never";
+
+/// One kind of value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    Null,
+    Bool(bool),
+    Number(Numbers),
+    String(Strings),
+    Array(Arrays),
+    Object(Objects),
+}
+
+/// Strings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Strings {
+    /// In characters.
+    pub min: u64,
+    pub max: Option<u64>,
+    /// All found in it, or, `whole`, all of it.
+    pub patterns: Vec<(Rc<Pattern>, bool)>,
+    /// If some, it is one of these.
+    pub values: Option<Vec<String>>,
+    /// It is none of these.
+    pub not: Vec<String>,
+}
+
+/// Arrays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Arrays {
+    pub prefix: Vec<Places>,
+    pub rest: Places,
+    pub min: u64,
+    pub max: Option<u64>,
+}
+
+/// Keys that match some expressions and do not match others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Keys {
+    pub all: Vec<Rc<Pattern>>,
+    pub none: Vec<Rc<Pattern>>,
+}
+
+/// Objects. Properties come in the order in which the schema names them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Objects {
+    pub named: Vec<(String, Places)>,
+    pub required: Vec<String>,
+    /// Other keys: disjoint sets that cover all.
+    pub other: Vec<(Keys, Places)>,
+    /// What all keys are.
+    pub names: Vec<Strings>,
+    pub min: u64,
+    pub max: Option<u64>,
+}
+
+impl Default for Objects {
+    fn default() -> Objects {
+        Objects {
+            named: Vec::new(),
+            required: Vec::new(),
+            other: vec![(Keys::default(), Places::new())],
+            names: Vec::new(),
+            min: 0,
+            max: None,
+        }
+    }
+}
+
+/// The place that nothing satisfies.
+pub fn never() -> Places {
+    Places::from([Rc::from(NEVER)])
+}
+
+fn both(a: &Places, b: &Places) -> Places {
+    a.union(b).cloned().collect()
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+impl Shape {
+    /// All kinds, unrestricted.
+    pub fn all() -> Vec<Shape> {
+        vec![
+            Shape::Null,
+            Shape::Bool(true),
+            Shape::Bool(false),
+            Shape::Number(Numbers::default()),
+            Shape::String(Strings::default()),
+            Shape::Array(Arrays::default()),
+            Shape::Object(Objects::default()),
+        ]
+    }
+
+    /// Values of both shapes, if there may be any.
+    ///
+    /// # Errors
+    /// If the result is out of range.
+    pub fn and(&self, other: &Shape) -> Result<Option<Shape>, String> {
+        Ok(match (self, other) {
+            (Shape::Null, Shape::Null) => Some(Shape::Null),
+            (Shape::Bool(a), Shape::Bool(b)) if a == b => Some(Shape::Bool(*a)),
+            (Shape::Number(a), Shape::Number(b)) => {
+                let both = a.and(b)?;
+                if both.is_empty()? { None } else { Some(Shape::Number(both)) }
+            }
+            (Shape::String(a), Shape::String(b)) => a.and(b)?.map(Shape::String),
+            (Shape::Array(a), Shape::Array(b)) => a.and(b).map(Shape::Array),
+            (Shape::Object(a), Shape::Object(b)) => a.and(b)?.map(Shape::Object),
+            _ => None,
+        })
+    }
+}
+
+impl Strings {
+    /// One of some strings.
+    pub fn one_of(values: Vec<String>) -> Strings {
+        Strings { values: Some(values), ..Strings::default() }
+    }
+
+    /// Strings that are in both sets.
+    ///
+    /// # Errors
+    /// As [`Strings::settled`].
+    pub fn and(&self, other: &Strings) -> Result<Option<Strings>, String> {
+        let values = match (&self.values, &other.values) {
+            (Some(a), Some(b)) => Some(a.iter().filter(|v| b.contains(v)).cloned().collect()),
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        let mut patterns = self.patterns.clone();
+        patterns.extend(other.patterns.iter().filter(|p| !self.patterns.contains(p)).cloned());
+        let mut not = self.not.clone();
+        not.extend(other.not.iter().filter(|v| !self.not.contains(v)).cloned());
+        let max = least(self.max, other.max);
+        let strings = Strings { min: self.min.max(other.min), max, patterns, values, not };
+        strings.settled()
+    }
+}
+
+impl Arrays {
+    fn and(&self, other: &Arrays) -> Option<Arrays> {
+        let count = self.prefix.len().max(other.prefix.len());
+        let at = |a: &Arrays, i: usize| a.prefix.get(i).unwrap_or(&a.rest).clone();
+        let prefix = (0..count).map(|i| both(&at(self, i), &at(other, i))).collect();
+        let max = least(self.max, other.max);
+        let min = self.min.max(other.min);
+        let rest = both(&self.rest, &other.rest);
+        (max.is_none_or(|max| max >= min)).then_some(Arrays { prefix, rest, min, max })
+    }
+}
+
+impl Objects {
+    /// What a property of this name must be.
+    ///
+    /// # Errors
+    /// If an expression is too large to be tried.
+    pub fn places(&self, key: &str) -> Result<Places, String> {
+        if let Some((_, places)) = self.named.iter().find(|(name, _)| name == key) {
+            return Ok(places.clone());
+        }
+        for (keys, places) in &self.other {
+            if keys.hold(key)? {
+                return Ok(places.clone());
+            }
+        }
+        Ok(never())
+    }
+
+    fn and(&self, other: &Objects) -> Result<Option<Objects>, String> {
+        let mut named = Vec::new();
+        for (name, places) in &self.named {
+            named.push((name.clone(), both(places, &other.places(name)?)));
+        }
+        for (name, places) in &other.named {
+            if !self.named.iter().any(|(n, _)| n == name) {
+                named.push((name.clone(), both(places, &self.places(name)?)));
+            }
+        }
+        let mut required = self.required.clone();
+        required.extend(other.required.iter().filter(|n| !self.required.contains(n)).cloned());
+        let mut rest = Vec::new();
+        for (a, in_a) in &self.other {
+            for (b, in_b) in &other.other {
+                if let Some(keys) = a.and(b)? {
+                    rest.push((keys, both(in_a, in_b)));
+                }
+            }
+        }
+        if rest.len() > 16 {
+            return Err("more than 16 kinds of keys, of several patternProperties".to_owned());
+        }
+        let mut names = self.names.clone();
+        names.extend(other.names.iter().filter(|n| !self.names.contains(n)).cloned());
+        let (min, max) = (self.min.max(other.min), least(self.max, other.max));
+        let fits = max.is_none_or(|max| max >= min && max >= required.len() as u64);
+        Ok(fits.then_some(Objects { named, required, other: rest, names, min, max }))
+    }
+}

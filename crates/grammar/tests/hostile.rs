@@ -1,0 +1,164 @@
+//! Grammars that mean harm: row J15. Each ends in a typed error or a matcher, in bounded time.
+#![expect(clippy::unwrap_used, reason = "tests")]
+mod support;
+use rinfer_grammar::{Constraint, Grammar, GrammarError, Spacing};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use support::{bytes, compact, takes};
+
+/// Machines that test share their cores; a hang takes far longer.
+const LONGEST: Duration = Duration::from_secs(5);
+
+fn quick(name: &str, grammar: &Grammar) -> Option<GrammarError> {
+    bytes();
+    let start = Instant::now();
+    let result = grammar.compile(bytes());
+    let took = start.elapsed();
+    println!("{name}: {took:?} {:?}", result.as_ref().err().map(ToString::to_string));
+    assert!(took < LONGEST, "{name} took {took:?}");
+    if let Err(e) = &result {
+        assert!(e.to_string().len() < 1000, "{name}");
+    }
+    // What was taken can be followed, or says that it can't.
+    if let Ok(mut matcher) = result {
+        let start = Instant::now();
+        for _ in 0..20 {
+            let Ok(ids) = matcher.next_ids() else { break };
+            let Some(id) = ids.first().filter(|id| **id < 256) else { break };
+            if matcher.accept(*id).is_err() {
+                break;
+            }
+        }
+        assert!(start.elapsed() < LONGEST, "{name} took {:?}", start.elapsed());
+        return None;
+    }
+    result.err()
+}
+
+fn refused(name: &str, grammar: Grammar) {
+    assert!(quick(name, &grammar).is_some(), "{name} was taken");
+}
+
+#[test]
+fn grammars_that_nest_and_chain() {
+    let parens = "(".repeat(60_000);
+    refused("60k parentheses", Grammar::Gbnf(format!("root ::= {parens}")));
+    refused("60k parentheses", Grammar::Lark(format!("start: {parens}")));
+    refused("60k parentheses", Grammar::Regex(parens.clone()));
+    let closed = format!("{parens}a{}", ")".repeat(60_000));
+    refused("60k closed parentheses", Grammar::Gbnf(format!("root ::= {closed}")));
+    refused("60k closed parentheses", Grammar::Lark(format!("start: \"a\" {closed}")));
+    refused("60k closed parentheses", Grammar::Regex(closed));
+    let chain = |colon: &str, root: &str| {
+        let mut text = format!("{root}{colon} r0\n");
+        (0..10_000).for_each(|i| text += &format!("r{i}{colon} \"a\" r{}\n", i + 1));
+        text + &format!("r10000{colon} \"b\"\n")
+    };
+    refused("10k rules", Grammar::Gbnf(chain(" ::=", "root")));
+    refused("10k rules", Grammar::Lark(chain(":", "start")));
+    let short = |n: usize| {
+        let mut text = "start: r0\n".to_owned();
+        (0..n).for_each(|i| text += &format!("r{i}: \"a\" r{} | \"c\"\n", i + 1));
+        text + &format!("r{n}: \"b\"\n")
+    };
+    assert_eq!(quick("1k rules", &Grammar::Lark(short(1000))), None);
+}
+
+#[test]
+fn grammars_that_repeat() {
+    assert_eq!(quick("(a*)*", &Grammar::Gbnf("root ::= (\"a\"*)*".to_owned())), None);
+    quick("(a*)*", &Grammar::Lark("start: (\"a\"*)*".to_owned()));
+    assert_eq!(quick("(a*)*", &Grammar::Regex("(a*)*b".to_owned())), None);
+    refused("{5,0}", Grammar::Gbnf("root ::= \"a\"{5,0}".to_owned()));
+    refused("{5,0}", Grammar::Lark("start: \"a\"{5,0}".to_owned()));
+    refused("{5,0}", Grammar::Regex("a{5,0}".to_owned()));
+    refused("{-1}", Grammar::Gbnf("root ::= \"a\"{-1}".to_owned()));
+    let maybe = "\"a\"? ".repeat(2000);
+    quick("a? a? …", &Grammar::Gbnf(format!("root ::= {maybe}")));
+    quick("a? a? …", &Grammar::Lark(format!("start: {maybe}")));
+    quick("a? a? …", &Grammar::Regex("a?".repeat(2000)));
+    quick("a?{n}a{n}", &Grammar::Regex(format!("{}{}", "a?".repeat(300), "a".repeat(300))));
+    refused("{1000}{1000}{1000}", Grammar::Regex("((a{1000}){1000}){1000}".to_owned()));
+    refused("{1000}{1000}", Grammar::Gbnf("root ::= (\"a\"{1000}){1000}".to_owned()));
+    quick("{1000}{1000}", &Grammar::Lark("start: (\"a\"{1000}){1000}".to_owned()));
+    quick("huge", &Grammar::Lark("start: \"a\"{1,2000000000}".to_owned()));
+    quick("exponential", &Grammar::Regex("(.*a){20}.{20}".to_owned()));
+    quick("left", &Grammar::Gbnf("root ::= root \"a\" | \"b\"".to_owned()));
+    refused("endless", Grammar::Gbnf("root ::= \"a\" root".to_owned()));
+}
+
+#[test]
+fn schemas_that_nest_and_blow_up() {
+    let deep =
+        |open: &str, n: usize, close: &str| format!("{}true{}", open.repeat(n), close.repeat(n));
+    let items = deep("{\"items\":", 10_000, "}");
+    assert!(matches!(Grammar::schema(&items), Err(GrammarError::Json(_))));
+    let mut value = Value::Bool(true);
+    for _ in 0..1000 {
+        value = json!({"items": value});
+    }
+    let error = compact(&value).err().unwrap();
+    assert!(error.to_string().contains("nested deeper"), "{error}");
+    assert!(compact(&serde_json::from_str(&deep("{\"items\":", 100, "}")).unwrap()).is_ok());
+    for max in [2000u64, 1_000_000] {
+        let start = Instant::now();
+        let schema = json!({"properties": {"s": {"type": "string", "maxLength": max}}});
+        let m = compact(&schema).unwrap();
+        println!("maxLength {max}: {:?}", start.elapsed());
+        assert!(takes(&m, r#"{"s":"abc"}"#));
+    }
+    let schema = |value: Value| Grammar::Schema(value, Spacing::Compact);
+    quick("minLength", &schema(json!({"type": "string", "minLength": 1_000_000})));
+    quick(
+        "maxItems",
+        &schema(json!({"items": {"items": {"maxItems": 10_000}}, "maxItems": 10_000})),
+    );
+    quick("multipleOf", &schema(json!({"type": "integer", "multipleOf": 4093, "minimum": 7})));
+    refused("multipleOf", schema(json!({"type": "integer", "multipleOf": 123_456_789})));
+    refused("multipleOf", schema(json!({"type": "integer", "multipleOf": 0.123_456_789})));
+    refused("maxItems", schema(json!({"maxItems": 1_000_000})));
+    let any: Vec<Value> = (0..40)
+        .map(|i| {
+            json!({"anyOf": [{"properties": {(i.to_string()): {"type": "null"}}},
+        {"required": [i.to_string()]}]})
+        })
+        .collect();
+    refused("2^40 alternatives", schema(json!({"allOf": any})));
+    let mut defs = serde_json::Map::new();
+    for i in 0..30 {
+        let next = format!("#/$defs/d{}", i + 1);
+        defs.insert(format!("d{i}"), json!({"allOf": [{"$ref": next}, {"$ref": next}]}));
+    }
+    defs.insert("d30".to_owned(), json!({"type": "null"}));
+    refused("2^30 references", schema(json!({"$defs": defs, "$ref": "#/$defs/d0"})));
+    let wide: serde_json::Map<String, Value> =
+        (0..2000).map(|i| (format!("p{i}"), json!({"type": "string"}))).collect();
+    quick("2000 optional properties", &schema(json!({"properties": wide})));
+    let long: Vec<String> = (0..20_000).map(|i| format!("value {i}")).collect();
+    quick("20k values", &schema(json!({"enum": long})));
+    quick(
+        "pattern",
+        &schema(json!({"type": "string", "pattern": "(a*)*(b|c*)*$", "maxLength": 500})),
+    );
+    quick("pattern", &schema(json!({"type": "string", "pattern": "^(([a-z]+)+)+x{1000}$"})));
+    let pairs: Vec<Value> = (0..4)
+        .map(|i| json!({"patternProperties": {(format!("^{i}.*x.*y.*z{{9}}")): {"type": "null"}}}))
+        .collect();
+    quick("patternProperties", &schema(json!({"allOf": pairs})));
+}
+
+#[test]
+fn lark_that_makes_no_sense() {
+    for source in [
+        "",
+        "start: x",
+        "start: \"a",
+        "begin: \"a\"",
+        "start: /(/",
+        "start: %json {",
+        "start: <nothing>",
+    ] {
+        let error = Grammar::Lark(source.to_owned()).compile(bytes()).err().unwrap();
+        assert!(matches!(error, GrammarError::Grammar { kind: "Lark", .. }), "{source}: {error}");
+    }
+}
