@@ -174,6 +174,50 @@ fn answers_as_json() {
 }
 
 #[test]
+fn answers_of_a_form() {
+    let m = &tiny("answers_of_a_form");
+    let file = |name: &str, text: &str| {
+        let path = Path::new(m).join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let schema = file(
+        "form.json",
+        r#"{"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 99},
+            "t": {"enum": ["x", "yz"]}}, "required": ["n", "t"], "additionalProperties": false}"#,
+    );
+    let ask = |form: &[&str], most: &str| {
+        json(&[&["run", m, "Hi", "--json", "--seed", "5", "--max-tokens", most][..], form].concat())
+    };
+    let whole = ask(&["--schema", &schema], "64");
+    let text = whole["text"].as_str().unwrap();
+    let value: Value = serde_json::from_str(text).unwrap();
+    assert!((1..100).contains(&value["n"].as_i64().unwrap()) && value["t"].is_string(), "{text}");
+    assert_eq!(whole["finish"], "stop");
+    // Cut, it says so, and is the beginning of the whole.
+    let tokens = whole["generated_tokens"].as_u64().unwrap();
+    for most in 1..tokens {
+        let cut = ask(&["--schema", &schema], &most.to_string());
+        assert_eq!((&cut["finish"], &cut["generated_tokens"]), (&"length".into(), &most.into()));
+        assert!(text.starts_with(cut["text"].as_str().unwrap()) && cut["text"] != text);
+    }
+    assert_eq!(ask(&["--schema", &schema], &tokens.to_string())["finish"], "stop");
+    let yes = ask(&["--regex", "(yes|no), sir\\."], "64")["text"].clone();
+    assert!(yes == "yes, sir." || yes == "no, sir.", "{yes}");
+    let gbnf = file("moves.gbnf", "root ::= \"(\" root \")\" | [a-h] [1-8]");
+    let moves = ask(&["--grammar", &gbnf], "400");
+    let text = moves["text"].as_str().unwrap();
+    assert!(text.starts_with(['(', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']), "{text}");
+    let object = ask(&["--json-object"], "40")["text"].clone();
+    assert!(object.as_str().unwrap().starts_with('{'), "{object}");
+    let broken = file("broken.json", r#"{"properties": {"a": {"uniqueItems": true}}}"#);
+    check_failure(&["run", m, "Hi", "--schema", &broken], 1, &["#/properties/a/uniqueItems"]);
+    check_failure(&["run", m, "Hi", "--schema", "nowhere.json"], 2, &["nowhere.json"]);
+    check_failure(&["run", m, "Hi", "--regex", "(?=x)"], 1, &["look-ahead"]);
+    check_failure(&["run", m, "Hi", "--regex", "a", "--json-object"], 2, &["cannot be used with"]);
+}
+
+#[test]
 fn a_base_model_goes_on() {
     let (base, chat) = (&tiny("base"), &tiny("not_base"));
     let write = |name: &str, text: &str| std::fs::write(Path::new(base).join(name), text).unwrap();

@@ -39,6 +39,7 @@ A message that starts with a slash is written with two. \\ at a line's end goes 
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     args.sampler.check()?;
+    let form = args.sampler.form()?;
     let interrupt = Interrupt::install()?;
     let model = load(args.model.as_deref(), args.loading.load(env), env)?;
     if let Err(none) = &model.language().template {
@@ -48,6 +49,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let mut session = model.session();
     session.system(args.system.clone().unwrap_or_default());
     args.sampler.apply(session.sampling());
+    session.sampling().grammar = form;
     session.sampling().seed = args.sampler.seed.unwrap_or_else(draw_seed);
     let terminal = std::io::stdin().is_terminal();
     if terminal {
@@ -178,11 +180,18 @@ impl Chat<'_> {
             e.to_string().lines().next().unwrap_or_default().to_owned()
         });
         let given = given.and_then(|line| match line.sampler.check() {
-            Ok(()) => Ok(line.sampler),
+            Ok(()) => match line.sampler.form() {
+                Ok(form) => Ok((line.sampler, form)),
+                Err(Usage(text)) => Err(format!("error: {text}")),
+            },
             Err(Usage(text)) => Err(format!("error: {text}")),
         });
         match given {
-            Ok(sampler) => sampler.apply(self.session.sampling()),
+            Ok((sampler, form)) => {
+                let sampling = self.session.sampling();
+                sampler.apply(sampling);
+                sampling.grammar = form.or_else(|| sampling.grammar.take());
+            }
             Err(text) => eprintln!("{text}"),
         }
     }

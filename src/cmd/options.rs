@@ -7,7 +7,9 @@ use rinfer_engine::batch::TokenId;
 use rinfer_engine::load::Load;
 use rinfer_engine::lora::Adapter;
 use rinfer_engine::sample::Sampling;
+use rinfer_grammar::{Grammar, Spacing};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 /// How a model is loaded.
 #[derive(clap::Args, Debug)]
@@ -127,6 +129,18 @@ pub struct Sampler {
     /// Add BIAS to a token's logit, `-inf` to ban it; may be repeated
     #[arg(long, value_name = "ID=BIAS", value_parser = bias, allow_hyphen_values = true)]
     pub logit_bias: Vec<(u32, f32)>,
+    /// The answer is a JSON object
+    #[arg(long, group = "form")]
+    pub json_object: bool,
+    /// The answer is JSON that satisfies the JSON Schema in FILE
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub schema: Option<String>,
+    /// The answer is a text that this regular expression matches, from start to end
+    #[arg(long, value_name = "REGEX", group = "form")]
+    pub regex: Option<String>,
+    /// The answer is of the grammar in FILE: GBNF if it defines rules with ::=, else Lark
+    #[arg(long, value_name = "FILE", group = "form")]
+    pub grammar: Option<String>,
 }
 
 impl Sampler {
@@ -148,6 +162,29 @@ impl Sampler {
         s.stop.extend(self.stop.iter().cloned());
         s.logit_bias.extend(self.logit_bias.iter().map(|(id, bias)| (TokenId(*id), *bias)));
     }
+    /// What the answer may be, if anything is said about it.
+    ///
+    /// # Errors
+    /// A file that can't be read, or a schema that is not JSON.
+    pub fn form(&self) -> Result<Option<Arc<Grammar>>, Usage> {
+        let read = |path: &String| {
+            std::fs::read_to_string(path).map_err(|e| Usage(format!("{path}: {e}")))
+        };
+        let grammar = if self.json_object {
+            Grammar::Object(Spacing::default())
+        } else if let Some(path) = &self.schema {
+            Grammar::schema(&read(path)?).map_err(|e| Usage(format!("{path}: {e}")))?
+        } else if let Some(regex) = &self.regex {
+            Grammar::Regex(regex.clone())
+        } else if let Some(path) = &self.grammar {
+            let text = read(path)?;
+            if text.contains("::=") { Grammar::Gbnf(text) } else { Grammar::Lark(text) }
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(grammar)))
+    }
+
     /// Refuses what no model could be asked, before one is loaded.
     pub fn check(&self) -> Result<(), Usage> {
         let mut s = Sampling::default();

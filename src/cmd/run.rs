@@ -39,6 +39,7 @@ pub struct Args {
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     args.sampler.check()?;
+    let form = args.sampler.form()?;
     let (model, prompt) = env.shift(&args.model, &args.prompt);
     if model.is_none() && env.own.is_none() {
         return Err(no_model().into());
@@ -50,6 +51,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let loaded = start.elapsed();
     let mut sampling = model.language().sampling.clone();
     args.sampler.apply(&mut sampling);
+    sampling.grammar = form;
     sampling.seed = args.sampler.seed.unwrap_or_else(draw_seed);
     env.say(Log::Info, describe(&sampling));
     let raw = args.raw || falls_back(&model, args, env)?;

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::{Load, Opened};
-use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
+use crate::request::{Cancel, Event, Events, Finish, Request, RequestError, Usage};
 use crate::sample::Sampling;
 use crate::session::Session;
 use rinfer_text::stream::Decoder;
@@ -73,13 +73,24 @@ impl Model {
     /// # Errors
     /// As [`Model::complete`].
     pub fn generate(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Events> {
-        self.submit(self.request(prompt, sampling))
+        self.submit(self.constrained(prompt, sampling)?)
     }
 
-    /// A request with this model's end tokens, to be changed and submitted.
+    /// A request with this model's end tokens, to be changed and submitted: its constraint is yours to set.
     pub fn request(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Request {
         let (sampling, end) = (sampling.clone(), self.language().end.clone());
         Request { prompt, sampling, end, constraint: None, until: None, logprobs: None, keep: true }
+    }
+
+    /// The same, with the grammar that `sampling` names.
+    fn constrained(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Request> {
+        let mut request = self.request(prompt, sampling);
+        if let Some(grammar) = &sampling.grammar {
+            let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
+            let matcher = grammar.compile(vocabulary).map_err(RequestError::from)?;
+            request.constraint = Some(Box::new(matcher));
+        }
+        Ok(request)
     }
 
     /// Submits a request as it is.
@@ -115,7 +126,7 @@ impl Model {
     ) -> Result<Answer> {
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
         let text = Text::new(self.0.language.clone(), &sampling.stop, starts);
-        let mut request = self.request(prompt, sampling);
+        let mut request = self.constrained(prompt, sampling)?;
         if !sampling.stop.is_empty() {
             let mut watched = text.clone();
             request.until = Some(Box::new(move |id| {

@@ -10,12 +10,13 @@ use crate::error::{Error, Result};
 use crate::generation::Generation;
 use crate::sample::Sampling;
 use rinfer_formats::Checkpoint;
+use rinfer_grammar::{GrammarError, Token, Vocabulary};
 use rinfer_text::chat::{Chat, Message};
 use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::{Special, Tokenizer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use gguf::tokenizer as gguf_tokenizer;
 
@@ -34,7 +35,7 @@ pub enum NoTemplate {
 /// A checkpoint's language.
 pub struct Language {
     /// Text to tokens and back.
-    pub tokenizer: Tokenizer,
+    pub tokenizer: Arc<Tokenizer>,
     /// Conversations to text, or why there is nothing to do that with.
     pub template: std::result::Result<Template, NoTemplate>,
     /// All tokens that end an answer.
@@ -43,6 +44,7 @@ pub struct Language {
     pub bos: Option<TokenId>,
     /// The checkpoint's sampling defaults.
     pub sampling: Sampling,
+    vocabulary: OnceLock<std::result::Result<Vocabulary, GrammarError>>,
 }
 
 /// What a language is made of.
@@ -107,10 +109,32 @@ impl Language {
         Language {
             bos: first.filter(|id| tokenizer.roles().bos == Some(*id)).map(TokenId),
             end: end.into_iter().map(TokenId).collect(),
-            tokenizer,
+            tokenizer: Arc::new(tokenizer),
             template,
             sampling: generation.sampling,
+            vocabulary: OnceLock::new(),
         }
+    }
+
+    /// The tokens as grammars take them: made at the first call.
+    ///
+    /// # Errors
+    /// If no token ends an answer.
+    pub fn vocabulary(&self) -> std::result::Result<&Vocabulary, GrammarError> {
+        let made = self.vocabulary.get_or_init(|| {
+            let tokenizer = self.tokenizer.clone();
+            let token = |id| match tokenizer.token(id) {
+                None => Token::Unused,
+                Some(name) if tokenizer.is_control(id) => Token::Control(name.into_owned()),
+                Some(_) => Token::Text(tokenizer.bytes(id).to_vec()),
+            };
+            let tokens: Vec<Token> = (0..tokenizer.vocab_size() as u32).map(token).collect();
+            let ends: Vec<u32> = self.end.iter().map(|id| id.0).collect();
+            let tokenizer = self.tokenizer.clone();
+            let tokenise = Arc::new(move |text: &str| tokenizer.encode(text, Special::Plain));
+            Vocabulary::new(&tokens, &ends, tokenise)
+        });
+        made.as_ref().map_err(Clone::clone)
     }
 
     /// The tokens of a prompt without a template: with one begin token, whether or not the text

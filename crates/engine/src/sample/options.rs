@@ -1,5 +1,7 @@
 //! What a request may ask of the sampler, and what is refused.
 use crate::batch::TokenId;
+use rinfer_grammar::Grammar;
+use std::sync::Arc;
 
 /// How tokens are chosen and when an answer ends. Plain data; checked when a request is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,8 @@ pub struct Sampling {
     pub max_tokens: Option<usize>,
     /// Texts that end the answer and are not part of it.
     pub stop: Vec<String>,
+    /// What the answer may be; none is anything.
+    pub grammar: Option<Arc<Grammar>>,
 }
 
 impl Default for Sampling {
@@ -48,6 +52,7 @@ impl Default for Sampling {
             seed: 0,
             max_tokens: None,
             stop: Vec::new(),
+            grammar: None,
         }
     }
 }
