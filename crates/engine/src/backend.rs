@@ -209,8 +209,11 @@ pub enum LoadError {
         /// As the bundle calls it.
         found: String,
     },
-    /// A bundle's order of a norm's output that is none of its elements.
-    #[error("the order of norm '{name}' has {found} numbers, expected {width}, each below that")]
+    /// A bundle's order of a norm's output, or of a matrix's input, that is none of its elements.
+    #[error(
+        "the order of '{name}' has {found} numbers, expected {width}, each below that: bundle the \
+         model again"
+    )]
     Order {
         /// Canonical name.
         name: String,

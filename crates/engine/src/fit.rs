@@ -1,6 +1,5 @@
 //! What a load takes beside what there is, and the largest context that there is room for.
 use crate::backend::Limits;
-use crate::cpu::scratch::Scratch;
 use crate::size::{self, Memory};
 use crate::spec::ModelSpec;
 use rinfer_formats::Weights;
@@ -39,7 +38,7 @@ impl Fit {
         let takes = |limits: &Limits| Memory {
             weights: held,
             state: size::state(spec, limits),
-            scratch: Scratch::new(spec, limits, threads).bytes(),
+            scratch: size::scratch(spec, weights, limits, threads),
         };
         // What a pass writes on the way is made to be measured, and never beside a state beyond all room.
         let fits = |room: usize, limits: &Limits| {

@@ -1,7 +1,8 @@
 //! What a model takes in memory: every figure is a sum over its spec, and there is one for each, so
 //! that planning, admission and `inspect` say what the executor then allocates.
 use crate::backend::{Kv, Limits};
-use crate::cpu::{floats, kv_kind, order::Orders, pack, scratch::Scratch, types::Types};
+use crate::cpu::scratch::{Scratch, turned};
+use crate::cpu::{floats, kv_kind, order::Orders, pack, types::Types};
 use crate::spec::{ModelSpec, Reach};
 use crate::state::{Kept, cells, kept, pages};
 use crate::weights::needs;
@@ -26,7 +27,7 @@ impl Memory {
         Memory {
             weights: self::weights(spec, weights, limits),
             state: state(spec, limits),
-            scratch: Scratch::new(spec, limits, threads).bytes(),
+            scratch: scratch(spec, weights, limits, threads),
         }
     }
     /// The sum.
@@ -47,6 +48,12 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
         _ => 4 * need.shape.iter().product::<usize>(),
     };
     orders.bytes() + needs(spec).into_iter().map(bytes).sum::<usize>()
+}
+
+/// Bytes of what a forward pass writes on the way.
+pub fn scratch(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits, threads: usize) -> usize {
+    let orders = Orders::of(spec, weights, limits.quant);
+    Scratch::new(spec, &orders, limits, threads).bytes() + turned(&orders, limits).bytes()
 }
 
 /// Bytes of all sequences' keys and values, and recurrent states.

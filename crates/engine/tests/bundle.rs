@@ -226,11 +226,19 @@ fn what_it_says_and_what_it_refuses() {
 
 /// The same bundle with another description of the model, its checksums right.
 fn with_model(bytes: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    with(bytes, None, change)
+}
+
+/// And with a file more.
+fn with(bytes: &[u8], file: Option<(&str, &[u8])>, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let from = Bundle::parse("a", bytes.to_vec()).expect("a bundle");
     let mut out = Cursor::new(Vec::new());
     let mut writer = rinfer_formats::bundle::Writer::new(&mut out, 0).expect("memory");
     for file in &from.header().files {
         writer.file(&file.name, &from.file(&file.name).expect("a file")).expect("memory");
+    }
+    if let Some((name, bytes)) = file {
+        writer.file(name, bytes).expect("memory");
     }
     for t in &from.header().tensors {
         let (dtype, _) = from.describe(&t.name).expect("a tensor");
@@ -272,6 +280,33 @@ fn what_was_forged_is_named() {
     check("/spec/head", json!({"other": 1}), &["not understood", "other"]);
     check("/language/sampling/top_p", json!(7.0), &["top_p is 7", "0 to 1"]);
     check("/spec", json!({}), &["not understood", "missing field"]);
+    std::fs::remove_dir_all(dir).expect("the folder");
+}
+
+/// An order is of its matrix's inputs, or of the stream, and names nothing beyond.
+#[test]
+fn forged_orders_are_named() {
+    let dir = folder("orders");
+    let bytes = tiny(&dir, Quant::Native);
+    let path = dir.join("forged.rinf");
+    for (name, order, fits) in [
+        ("blk.0.attn_output", (0..64).rev().collect::<Vec<u32>>(), true),
+        ("blk.0.attn_output", (1..65).collect(), false),
+        ("blk.0.attn_output", (0..63).collect(), false),
+        ("blk.0.ffn_up", vec![], false),
+        ("blk.0.attn_norm", (0..65).collect(), false),
+        ("output_norm", vec![u32::MAX; 64], false),
+    ] {
+        let order: Vec<u8> = order.into_iter().flat_map(u32::to_le_bytes).collect();
+        let name = format!("{name}.order");
+        std::fs::write(&path, with(&bytes, Some((&name, &order)), |_| ())).expect("a file");
+        let opened = Opened::open(&path);
+        assert_eq!(opened.is_ok(), fits, "{name}");
+        if let Err(error) = opened {
+            let (error, of) = (error.to_string(), name.trim_end_matches(".order"));
+            assert!(error.contains(of) && error.contains("forged.rinf"), "{error}");
+        }
+    }
     std::fs::remove_dir_all(dir).expect("the folder");
 }
 
@@ -340,4 +375,23 @@ fn forged_specs_do_not_panic() {
     }
     assert!(panics.is_empty(), "{}", panics.join("\n"));
     std::fs::remove_dir_all(dir).expect("the folder");
+}
+
+/// One that the first version of the format has, in which columns lie in an order: it stays readable.
+#[test]
+fn the_first_version_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundles/version-1.rinf");
+    let first = std::fs::read(&path).expect("the fixture");
+    assert_eq!(first[8..12], 1u32.to_le_bytes());
+    let made = Opened::open(&path).expect("a bundle");
+    let Checkpoint::Bundle(file) = &made.files else { panic!("no bundle") };
+    file.verify().expect("a whole bundle");
+    assert!(file.orders().count() > 0);
+    let golden = Golden::load(&shared::goldens().join("quant/gptq_v1_4bit_g32_sym_desc_alike"));
+    let (ids, logits, ..) = golden.prompt(0);
+    let found = load(&made, &rig::NATIVE, Kernels::best()).run(&ids, ids.len());
+    let rows = logits.chunks(made.spec.vocab).zip(found.chunks(made.spec.vocab));
+    let worst = rows.map(|(p, q)| rig::divergence(p, q)).fold(0.0, f64::max);
+    assert!(worst < 2e-3, "{worst}");
+    assert_eq!(made.language().expect("a language").sampling.top_k, 50);
 }

@@ -123,7 +123,8 @@ pub trait Weights: Sync {
     fn prepared(&self, _name: &str) -> Option<Prepared<'_>> {
         None
     }
-    /// The order in which the norm called `name` makes its output, where that is stored.
+    /// The order in which the norm called `name` makes its output, or the matrix reads its input, where
+    /// that is stored.
     fn stored_order(&self, _name: &str) -> Option<Arc<[u32]>> {
         None
     }

@@ -118,6 +118,14 @@ impl Act {
         assert!(self.exact(), "the f32 rows were not made");
         self.f32.view()
     }
+    /// The f32 rows, as a matrix.
+    ///
+    /// # Panics
+    /// If only the 8-bit form was made.
+    pub(crate) fn exact_rows(&self) -> &Mat {
+        assert!(self.exact(), "the f32 rows were not made");
+        &self.f32
+    }
     /// Whether the f32 rows were made.
     pub(crate) fn exact(&self) -> bool {
         !self.only_q8

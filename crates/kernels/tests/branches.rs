@@ -28,7 +28,14 @@ impl Product {
     /// As a single operation.
     fn of(&self, ctx: &Ctx, x: &mut Act, store: Store, out: &mut Mat) {
         let (weights, bias) = self.view();
-        linear(ctx, x, &mut [Linear { weights, bias, store, out }]);
+        let mut turned = Turned::new([x.cols()], x.rows());
+        linear_in_orders(ctx, x, &mut [Linear { weights, bias, store, out }], &mut turned);
+    }
+    /// The same, its columns in an order.
+    fn turned(self) -> Product {
+        let cols = self.0.cols() as u32;
+        let order = (0..cols).map(|k| (k * 7 + 3) % cols).collect();
+        Product(self.0.in_order(order), self.1)
     }
 }
 
@@ -94,7 +101,7 @@ impl Flow {
             End::Joined => To::Joined(out, Store::Set, Flow::residual(weight)),
             _ => To::Stream,
         };
-        Ends { input, pre, stream: Some(stream), to }
+        Ends { input, pre, stream: Some(stream), to, turned: None }
     }
     /// The same ends as single operations around `between`.
     fn singly(
@@ -207,7 +214,7 @@ impl Attention {
     fn branches(&self, ctx: &Ctx, watched: bool) -> Vec<Vec<u32>> {
         self.branches_of(ctx, watched, false)
     }
-    /// Queries, keys and values being `made` before, if so.
+    /// Queries, keys, values and gates being `made` before, if so.
     fn branches_of(&self, ctx: &Ctx, watched: bool, made: bool) -> Vec<Vec<u32>> {
         let (mut pool, tables) = self.pages();
         let most = self.batches.iter().map(Vec::len).max().expect("a batch");
@@ -215,6 +222,7 @@ impl Attention {
         let threads = ctx.team.threads();
         let partial = AttentionScratch::new(&self.attend, self.kind, most, context, threads);
         let mut buffers = AttentionBuffers::new(partial, &self.attend, gates, most);
+        let mut turned = Turned::new([self.o.0.cols()], most);
         let how = AttentionBranch {
             made,
             q: self.q.view(),
@@ -232,12 +240,14 @@ impl Attention {
             let (mut seen, q8) = (vec![], self.q.q8());
             let mut watch = |stage| seen.push(stage);
             let watch = watched.then_some(&mut watch as &mut dyn FnMut(Stage));
-            let ends = flow.ends(ctx, self.end, q8);
+            let mut ends = flow.ends(ctx, self.end, q8);
+            ends.turned = self.o.0.order().map(|_| turned.of(self.o.0.cols()));
             if made {
-                let [q, k, v] = buffers.products();
+                let [q, k, v, gates] = buffers.products().map(|to| to.expect("a product"));
                 self.q.of(ctx, ends.input, Store::Set, q);
                 self.k.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, k));
                 self.v.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, v));
+                self.gate.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, gates));
             }
             let before = ctx.team.runs();
             attention_branch(ctx, &how, cached, &mut buffers, ends, watch);
@@ -421,6 +431,18 @@ fn gates_of_heads() {
 }
 
 #[test]
+fn outputs_in_an_order() {
+    for layout in [Layout::F32, Layout::W4Z] {
+        for gates in [None, Some(8)] {
+            let a = Attention::new(layout, 64, plain(8, 2, 16));
+            let gate = gates.map(|gates| Product::new(layout, [gates, 64], false));
+            let o = Product::new(layout, [64, 128], true).turned();
+            Attention { gate, o, ..a }.check(&format!("{gates:?} gates, {layout:?}, in an order"));
+        }
+    }
+}
+
+#[test]
 fn windows_caps_and_sinks() {
     let sinks = Some(&[0.5, -3.0, 4.0, 0.0, -10.0, 2.0][..]);
     let shapes = [
@@ -478,11 +500,52 @@ fn contexts_of_several_runs() {
 /// Products that others make are the same ones.
 #[test]
 fn products_made_before() {
-    let a = Attention { end: End::Apart, ..Attention::new(Layout::W8, 64, plain(4, 2, 32)) };
+    let gate = Some(Product::new(Layout::W8, [4, 64], false));
+    let a = Attention::new(Layout::W8, 64, plain(4, 2, 32));
+    let a = Attention { end: End::Apart, gate, ..a };
     let ctx = Ctx { team: Team::new(2), kernels: Kernels::best() };
     assert!(a.branches_of(&ctx, false, true) == a.singly(&scalar()));
     let mlp = Mlp { end: End::Apart, ..Mlp::new(Layout::W8, [64, 96]) };
     assert!(mlp.branches_of(&ctx, false, true) == mlp.singly(&scalar()));
+}
+
+/// A product in an order is that of its input brought in the order by hand.
+#[test]
+fn products_in_orders() {
+    for layout in [Layout::F32, Layout::W4Z] {
+        let [a, b, c] = [40, 17, 64].map(|rows| Product::new(layout, [rows, 96], true));
+        let x = mat(5, 96, 1);
+        let act = |order: Option<&[u32]>| {
+            let mut act = Act::new(5, 96);
+            act.f32_mut().data_mut().copy_from_slice(x.data());
+            for (i, order) in (0..5).zip(order.iter().cycle()) {
+                let turned = order.iter().map(|k| x.row(i)[*k as usize]);
+                act.f32_mut().row_mut(i).iter_mut().zip(turned).for_each(|(x, y)| *x = y);
+            }
+            act
+        };
+        let reversed = |p: &Product| p.0.clone().in_order((0..96).rev().collect());
+        let (orders, again) = ([reversed(&a), b.0.clone(), c.0.clone()], reversed(&c));
+        let weights = [&orders[0], &orders[1], &orders[2], &again];
+        let order: Vec<u32> = (0..96).rev().collect();
+        let want = [(&a, Some(&order[..])), (&b, None), (&c, None), (&c, Some(&order[..]))].map(
+            |(product, order)| {
+                let mut out = Mat::new(5, product.0.rows());
+                product.of(&scalar(), &mut act(order), Store::Set, &mut out);
+                bits(out.data())
+            },
+        );
+        everywhere(&want, &format!("{layout:?}"), |ctx, _| {
+            let mut outs = weights.map(|weights| Mat::new(5, weights.rows()));
+            let biases = [&a, &b, &c, &c].map(|product| product.1.as_deref());
+            let jobs = weights.iter().zip(biases).zip(&mut outs);
+            let mut jobs: Vec<Linear<'_>> = jobs
+                .map(|((weights, bias), out)| Linear { weights, bias, store: Store::Set, out })
+                .collect();
+            linear_in_orders(ctx, &mut act(None), &mut jobs, &mut Turned::new([96], 5));
+            outs.iter().map(|out| bits(out.data())).collect()
+        });
+    }
 }
 
 /// An MLP.
@@ -583,6 +646,7 @@ fn a_branch_that_joins_needs_a_stream() {
     let mut input = Act::new(1, 4);
     let unit = Gated { act: Glu::Silu, gate: mlp.gate.view(), up: None };
     let how = MlpBranch { made: false, unit, sparsity: None, down: mlp.down.view() };
-    let ends = Ends { input: &mut input, pre: None, stream: None, to: To::Stream };
+    let (stream, to) = (None, To::Stream);
+    let ends = Ends { input: &mut input, pre: None, stream, to, turned: None };
     mlp_branch(&ctx, &how, &mut MlpBuffers::new(4, false, 1, 1), ends, None);
 }

@@ -42,28 +42,23 @@ pub fn numbers(file: &str, spec: &Value) -> Result<()> {
 /// The first tensor that is not so.
 pub fn tensors(spec: &ModelSpec, bundle: &Bundle) -> std::result::Result<(), LoadError> {
     weights::check(spec, bundle)?;
-    for need in needs(spec).iter().filter(|need| !need.packed) {
-        let norm = need.name.strip_suffix(".weight").unwrap_or(&need.name);
-        let (order, width) = (bundle.stored_order(norm).unwrap_or_default(), spec.d_model);
-        let fits = order.is_empty() || order.len() == width;
+    let needs = needs(spec);
+    let packed = || needs.iter().filter(|need| need.packed);
+    for name in bundle.orders() {
+        // Of a matrix's input, of a stack's, one after another, or of a norm's output.
+        let own = packed().find(|need| need.name.strip_suffix(".weight") == Some(name));
+        let (count, width) = match own.map(|need| &need.shape[..]) {
+            Some([count, _, width]) => (*count, *width),
+            Some([.., width]) => (1, *width),
+            _ => (1, spec.d_model),
+        };
+        let order = bundle.stored_order(name).unwrap_or_default();
+        let fits = order.len() == count * width;
         if !fits || order.iter().any(|k| *k as usize >= width) {
-            let (name, found) = (norm.to_owned(), order.len());
-            return Err(LoadError::Order { name, found, width });
-        }
-    }
-    for need in needs(spec).iter().filter(|need| need.packed) {
-        let [count, _, width] = need.shape[..] else { continue };
-        let stack = need.name.strip_suffix(".weight").unwrap_or(&need.name);
-        let order = bundle.stored_order(stack).unwrap_or_default();
-        let fits = order.is_empty() || order.len() == count * width;
-        if !fits || order.iter().any(|k| *k as usize >= width) {
-            let (name, found) = (stack.to_owned(), order.len());
+            let (name, found) = (name.to_owned(), order.len());
             let width = if fits { width } else { count * width };
             return Err(LoadError::Order { name, found, width });
         }
     }
-    needs(spec)
-        .iter()
-        .filter(|need| need.packed)
-        .try_for_each(|need| stored(bundle, &need.name).map(drop))
+    packed().try_for_each(|need| stored(bundle, &need.name).map(drop))
 }

@@ -91,7 +91,7 @@ pub fn write(opened: &Opened, making: &Making, out: impl Write + Seek, base: u64
     }
     let (weights, team) = (opened.weights()?, Team::new(making.threads));
     let packer = Packer::streaming(&about.spec, &*weights, making.quant, &team);
-    for (name, order) in packer.orders() {
+    for (name, order) in packer.orders().all() {
         let bytes: Vec<u8> = order.iter().flat_map(|k| k.to_le_bytes()).collect();
         writer.file(&bundle::order(name), &bytes)?;
     }

@@ -68,12 +68,15 @@ impl AttentionStep {
         mut ends: Ends<'_>,
     ) {
         let Buffers { scales, products, low } = &mut buffers[self.buffers];
-        if let ([_, _, _], Some(low)) = (&own.adapters[..], low) {
+        let made = !own.adapters.is_empty() || self.inputs().any(|(_, p)| p.gathers());
+        if made {
             pass.input(&mut ends);
-            self.adapted(pass, own, ends.input, products, low);
+            self.make(pass, own, ends.input, products, low.as_mut());
         }
+        let turned = self.o.gathers().then(|| pass.turned.of(self.o.weights().0.cols()));
+        let ends = Ends { turned, ..ends };
         let how = AttentionBranch {
-            made: !own.adapters.is_empty(),
+            made,
             q: self.q.weights(),
             k: self.k.as_ref().map(Projection::weights),
             v: self.v.as_ref().map(Projection::weights),
@@ -90,19 +93,26 @@ impl AttentionStep {
         });
     }
 
-    /// Makes queries, keys and values with what `own` adds to each.
-    fn adapted(
+    /// Its products with the input, by their places in [`AttentionBuffers::products`].
+    fn inputs(&self) -> impl Iterator<Item = (usize, &Projection)> {
+        let all = [Some(&self.q), self.k.as_ref(), self.v.as_ref(), self.gate.as_ref()];
+        all.into_iter().enumerate().filter_map(|(i, projection)| Some((i, projection?)))
+    }
+
+    /// Makes queries, keys, values and gates, each by itself, with what `own` adds to it.
+    fn make(
         &self,
         pass: &mut Pass<'_>,
         own: &Own,
         x: &mut Act,
         products: &mut AttentionBuffers,
-        low: &mut Act,
+        mut low: Option<&mut Act>,
     ) {
-        let all = [Some(&self.q), self.k.as_ref(), self.v.as_ref()];
-        for ((weights, adapter), out) in all.iter().zip(&own.adapters).zip(products.products()) {
-            if let Some(weights) = weights {
-                pass.linear(Kind::Projections, x, &mut [weights.job(out, Store::Set)]);
+        let mut outs = products.products();
+        for (i, projection) in self.inputs() {
+            let out = outs[i].take().expect("a buffer for each product");
+            pass.linear(Kind::Projections, x, &mut [projection.job(out, Store::Set)]);
+            if let (Some(adapter), Some(low)) = (own.adapters.get(i), low.as_deref_mut()) {
                 adapter.run(pass, x, low, [out]);
             }
         }
@@ -150,8 +160,7 @@ impl AttentionStep {
 
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
-        let inputs = [Some(&self.q), self.k.as_ref(), self.v.as_ref(), self.gate.as_ref()];
-        inputs.into_iter().flatten().any(Projection::reads_q8)
+        self.inputs().any(|(_, projection)| projection.reads_q8())
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
@@ -161,6 +170,18 @@ impl AttentionStep {
         let sinks = self.sinks.as_ref().map_or(0, |sinks| 4 * sinks.len());
         sinks + norms.chain(projections.map(Projection::bytes)).sum::<usize>()
     }
+}
+
+/// What multiplies an attention's input.
+pub(super) fn inputs(a: &Attention) -> impl Iterator<Item = &'static str> {
+    let keys = a.kv_from.is_none();
+    let all = [
+        ("attn_q", true),
+        ("attn_k", keys),
+        ("attn_v", keys && !a.v_from_k),
+        ("attn_gate", a.out_gate.is_some()),
+    ];
+    all.into_iter().filter_map(|(part, there)| there.then_some(part))
 }
 
 /// What an attention writes on the way, shared by all of one shape.

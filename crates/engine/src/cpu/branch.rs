@@ -44,7 +44,7 @@ fn part(step: &Step, i: usize, pass: &mut Pass<'_>, s: &mut Scratch) {
         To::Out(branch, store)
     };
     let input = if step.reads == Reads::StreamAndTokens { wide_input } else { input };
-    let ends = Ends { input, pre, stream: Some(stream), to };
+    let ends = Ends { input, pre, stream: Some(stream), to, turned: None };
     match &part.block {
         Block::Attention(a) => a.run(pass, own, (&s.angles, &mut s.attention), ends),
         Block::Mlp(m) => m.run(pass, Some(own), &mut s.mlp, ends),

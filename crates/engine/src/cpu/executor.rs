@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::flow::Flow;
 use super::pack::Packer;
 use super::plan::Plan;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, turned};
 use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::profile::{Kind, Profile};
@@ -13,7 +13,7 @@ use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
 use rinfer_kernels::mat::Rows;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Ends, Linear, PerHead, Pre, Run};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Ends, Linear, PerHead, Pre, Run, Turned};
 use rinfer_kernels::{Act, Kernels, Mat, Team};
 
 /// A loaded model on the CPU.
@@ -21,6 +21,7 @@ pub struct CpuExecutor {
     ctx: Ctx,
     plan: Plan,
     scratch: Scratch,
+    turned: Turned,
     state: Pages,
     limits: Limits,
     layers: usize,
@@ -53,12 +54,14 @@ pub(crate) struct Pass<'a> {
     pub clock: &'a mut Clock,
     /// Which weights come and go.
     pub flow: &'a mut Flow,
+    /// Inputs in the orders of single matrices.
+    pub turned: &'a mut Turned,
 }
 
 impl Pass<'_> {
-    /// [`ops::linear`], counted.
+    /// [`ops::linear_in_orders`], counted.
     pub fn linear(&mut self, kind: Kind, x: &mut Act, jobs: &mut [Linear<'_>]) {
-        ops::linear(self.ctx, x, jobs);
+        ops::linear_in_orders(self.ctx, x, jobs, self.turned);
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
         self.clock.lap(kind);
     }
@@ -97,7 +100,8 @@ impl CpuExecutor {
         let packer = Packer::new(spec, weights, limits, &ctx.team);
         Ok(CpuExecutor {
             plan: Plan::new(spec, &packer)?,
-            scratch: Scratch::new(spec, limits, ctx.team.threads()),
+            scratch: Scratch::new(spec, packer.orders(), limits, ctx.team.threads()),
+            turned: turned(packer.orders(), limits),
             state: Pages::new(spec, limits),
             limits: limits.clone(),
             layers: spec.layers.len(),
@@ -114,7 +118,7 @@ impl CpuExecutor {
     /// What it holds.
     pub fn memory(&self) -> Memory {
         let (weights, state) = (self.plan.bytes(), self.state.bytes());
-        Memory { weights, state, scratch: self.scratch.bytes() }
+        Memory { weights, state, scratch: self.scratch.bytes() + self.turned.bytes() }
     }
 
     /// Runs of the team so far, if it has several threads.
@@ -161,8 +165,9 @@ impl backend::Executor for CpuExecutor {
         self.clock.lap(Kind::Other);
         let (prompts, groups, cache, recurrent) = self.state.parts();
         let (ctx, rows, runs, clock) = (&self.ctx, &self.rows, &self.runs, &mut self.clock);
-        let flow = &mut self.flow;
-        let mut pass = Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow };
+        let (flow, turned) = (&mut self.flow, &mut self.turned);
+        let mut pass =
+            Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow, turned };
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         pass.flow.enter(self.layers);
         let Plan { head, embed, .. } = &self.plan;

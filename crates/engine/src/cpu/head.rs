@@ -3,6 +3,7 @@
 //! A head of integers reads a row as the sum of two of 8 bits, the second being what the first lost
 //! by rounding. Nothing after the head evens an error out, and weights are read once for both.
 use super::executor::Pass;
+use super::order::Order;
 use super::pack::Packer;
 use super::plan::{NormWeights, q8};
 use crate::backend::LoadError;
@@ -19,6 +20,8 @@ const ROWS: usize = 16;
 /// The head, resolved.
 pub(crate) struct HeadStep {
     norm: Option<NormWeights>,
+    /// In which the norm makes its output, if that is not the stream's.
+    order: Option<Order>,
     /// None if the token embedding is the projection.
     output: Option<Packed>,
     bias: Option<Vec<f32>>,
@@ -34,6 +37,7 @@ impl HeadStep {
         };
         Ok(HeadStep {
             norm: NormWeights::new(spec.final_norm.as_ref(), "output_norm", packer)?,
+            order: packer.order("output_norm"),
             output: (!tied).then(|| packer.matrix("output.weight")).transpose()?,
             bias: bias.then(|| packer.vector("output.bias")).transpose()?,
             scale,
@@ -59,7 +63,11 @@ impl HeadStep {
                 b.rows.row_mut(i).copy_from_slice(stream.row(*row));
             }
             let norm = self.norm.as_ref().map(NormWeights::view);
-            ops::norm(ctx, norm.as_ref(), &b.rows, &mut b.normed, q8(weights));
+            let (norm, q8) = (norm.as_ref(), q8(weights));
+            match &self.order {
+                Some(order) => ops::norm_in_order(ctx, norm, order, &b.rows, &mut b.normed, q8),
+                None => ops::norm(ctx, norm, &b.rows, &mut b.normed, q8),
+            }
             self.project(pass, weights, b);
             if let Some(cap) = self.softcap {
                 ops::softcap(ctx, cap, &mut b.logits);
@@ -95,7 +103,8 @@ impl HeadStep {
     pub fn bytes(&self) -> usize {
         let norm = self.norm.as_ref().map_or(0, NormWeights::bytes);
         let bias = self.bias.as_ref().map_or(0, |b| 4 * b.len());
-        norm + bias + self.output.as_ref().map_or(0, |p| p.bytes().len())
+        let order = self.order.as_ref().map_or(0, |order| size_of_val(&order[..]));
+        norm + order + bias + self.output.as_ref().map_or(0, |p| p.bytes().len())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The feed-forward network.
 use super::adapter::Own;
 use super::executor::Pass;
+use super::order::Orders;
 use super::pack::Packer;
 use super::plan::Projection;
 use super::scratch::{distinct, place};
@@ -39,7 +40,10 @@ impl MlpStep {
             gate: m.gated.then(|| project("ffn_gate")).transpose()?,
             up: project("ffn_up")?,
             down: project("ffn_down")?,
-            buffers: place(&shapes(spec), &shape(m), PartialEq::eq),
+            buffers: {
+                let orders = packer.orders();
+                place(&shapes(spec, orders), &shape(m, i, suffix, orders), PartialEq::eq)
+            },
         })
     }
 
@@ -55,21 +59,25 @@ impl MlpStep {
         let first = self.gate.as_ref().unwrap_or(&self.up);
         let second = self.gate.is_some().then_some(&self.up);
         let adapter = own.and_then(|own| own.adapters.first());
-        if let (Some(adapter), Some(low)) = (adapter, low) {
+        let made = adapter.is_some() || first.gathers() || second.is_some_and(Projection::gathers);
+        if made {
             pass.input(&mut ends);
             let [gate, up] = products.products();
             pass.linear(Kind::Projections, ends.input, &mut [first.job(gate, Store::Set)]);
-            match second {
-                Some(second) => {
-                    pass.linear(Kind::Projections, ends.input, &mut [second.job(up, Store::Set)]);
+            if let Some(second) = second {
+                pass.linear(Kind::Projections, ends.input, &mut [second.job(up, Store::Set)]);
+            }
+            match (adapter, low, second) {
+                (Some(adapter), Some(low), Some(_)) => {
                     adapter.run(pass, ends.input, low, [gate, up]);
                 }
-                None => adapter.run(pass, ends.input, low, [gate]),
+                (Some(adapter), Some(low), None) => adapter.run(pass, ends.input, low, [gate]),
+                _ => {}
             }
         }
         let up = second.map(Projection::weights);
         let how = MlpBranch {
-            made: adapter.is_some(),
+            made,
             unit: Gated { act: self.act, gate: first.weights(), up },
             sparsity: self.sparsity,
             down: self.down.weights(),
@@ -138,23 +146,33 @@ impl Buffers {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     d_ff: usize,
-    /// Whether gates are looked at whole.
+    /// Whether gates are looked at whole, or made each by itself.
     whole: bool,
     /// Of an adapter.
     rank: Option<usize>,
 }
 
 /// The distinct shapes of a model's MLPs, shared experts among them.
-pub(crate) fn shapes(spec: &ModelSpec) -> Vec<Shape> {
-    let of = |op: &Op| match op {
-        Op::Mlp(m) => Some(shape(m)),
-        Op::Moe(m) => m.shared.as_ref().map(|s| shape(&s.mlp)),
+pub(crate) fn shapes(spec: &ModelSpec, orders: &Orders) -> Vec<Shape> {
+    let branches = spec.layers.iter().enumerate();
+    let branches = branches.flat_map(|(i, all)| all.iter().map(move |b| (Owner::of(i, b), b)));
+    let parts = branches.flat_map(|(owner, b)| b.parts.iter().map(move |part| (owner, &part.op)));
+    let of = |(owner, op): (Owner, &Op)| match op {
+        Op::Mlp(m) => Some(shape(m, owner, "", orders)),
+        Op::Moe(m) => m.shared.as_ref().map(|s| shape(&s.mlp, owner, "_shexp", orders)),
         _ => None,
     };
-    distinct(spec.ops().filter_map(of), PartialEq::eq)
+    distinct(parts.filter_map(of), PartialEq::eq)
 }
 
-fn shape(m: &Mlp) -> Shape {
+fn shape(m: &Mlp, owner: Owner, suffix: &str, orders: &Orders) -> Shape {
     let rank = m.adapter.map(|adapter| adapter.rank);
-    Shape { d_ff: m.d_ff, whole: m.sparsity.is_some(), rank }
+    let name = |part: &str| layer(owner, &format!("{part}{suffix}"));
+    let gathers = inputs(m).any(|part| orders.made(&name(part)).is_some());
+    Shape { d_ff: m.d_ff, whole: m.sparsity.is_some() || gathers, rank }
+}
+
+/// What multiplies an MLP's input.
+pub(super) fn inputs(m: &Mlp) -> impl Iterator<Item = &'static str> {
+    m.gated.then_some("ffn_gate").into_iter().chain(["ffn_up"])
 }

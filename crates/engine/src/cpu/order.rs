@@ -1,13 +1,14 @@
 //! Columns in another order: what a checkpoint stores so that groups of inputs lie together (GPTQ's
 //! act-order) is multiplied as it lies, by inputs that are made in its order.
 //!
-//! A norm makes its elements in the order of the matrices that read them; what another order or none
-//! was stored in is turned to it when it is loaded. The rows of a gate and an up are turned to the
-//! order of the down that reads them; so it is with experts, each of which has what it reads gathered in
-//! its own order. What else is in an order of its own is widened in the columns' own.
+//! A norm makes its elements in the order of the matrices that read them, where they have one in common.
+//! The rows of a gate and an up are turned to the order of the down that reads them; so it is with
+//! experts, each of which has what it reads gathered in its own order. Any other matrix has its input
+//! gathered before the product. What can't be is widened in the columns' own order.
+use super::{attention, mlp};
 use crate::backend::Quant;
-use crate::spec::{Attention, Branch, Mlp, ModelSpec, Moe, Norm, NormKind, Op, Reads, Skip};
-use crate::weights::{branch_norms, layer};
+use crate::spec::{Attention, Branch, Head, Mlp, ModelSpec, Moe, Norm, NormKind, Op, Reads, Skip};
+use crate::weights::{Owner, branch_norms, layer, needs};
 use rinfer_formats::Weights;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,8 +23,11 @@ pub(crate) struct Orders {
     columns: HashMap<String, Order>,
     /// Of matrices' rows and biases, and of norms.
     rows: HashMap<String, Order>,
-    /// Of norms' outputs, and of the inputs of stacks' experts one after another.
-    norms: BTreeMap<String, Order>,
+    /// Of norms' outputs, of the inputs of single matrices, and of those of stacks' experts one after
+    /// another.
+    made: BTreeMap<String, Order>,
+    /// Of inputs that are gathered.
+    widths: Vec<usize>,
     /// Of experts' rows and columns, by stack and expert.
     experts: HashMap<String, Vec<[Option<Order>; 2]>>,
     /// That a plan holds.
@@ -34,11 +38,22 @@ impl Orders {
     /// Of a model's `weights`, under canonical names. What is converted has none.
     pub fn of(spec: &ModelSpec, weights: &dyn Weights, quant: Quant) -> Orders {
         let mut orders = Orders::default();
-        if quant == Quant::Native && spec.altup.is_none() && spec.embed.per_layer.is_none() {
-            for (i, branches) in spec.layers.iter().enumerate() {
-                branches.iter().for_each(|branch| orders.branch(i, branch, weights));
+        if quant != Quant::Native {
+            return orders;
+        }
+        // Whether nothing but branches reads what norms make.
+        let alone = spec.altup.is_none() && spec.embed.per_layer.is_none();
+        for (i, branches) in spec.layers.iter().enumerate() {
+            branches.iter().for_each(|branch| orders.branch(i, branch, weights, alone));
+        }
+        let last = spec.final_norm.filter(|norm| norm.kind != NormKind::None);
+        if let (Head::Lm { tied: false, .. }, Some(_)) = (&spec.head, last) {
+            match weights.stored_order("output_norm") {
+                Some(order) => orders.make("output_norm".to_owned(), order),
+                None => orders.fold("output_norm".to_owned(), vec!["output".to_owned()], weights),
             }
         }
+        orders.gather(spec, weights);
         orders
     }
     /// Of the columns of the matrix called `name`.
@@ -51,21 +66,25 @@ impl Orders {
         self.rows.get(stem)
     }
 
-    /// Of the output of the norm called so, without a suffix; or of the inputs of a stack's experts, one
-    /// after another.
-    pub fn norm(&self, name: &str) -> Option<&Order> {
-        self.norms.get(name)
+    /// Of the output of the norm called so, without a suffix; of the input of a matrix; or of the inputs
+    /// of a stack's experts, one after another.
+    pub fn made(&self, name: &str) -> Option<&Order> {
+        self.made.get(name)
     }
     /// All of these, by name.
-    pub fn norms(&self) -> Vec<(&str, &Order)> {
-        self.norms.iter().map(|(name, order)| (&**name, order)).collect()
+    pub fn all(&self) -> Vec<(&str, &Order)> {
+        self.made.iter().map(|(name, order)| (&**name, order)).collect()
+    }
+    /// Of inputs that are gathered, again and again.
+    pub fn widths(&self) -> &[usize] {
+        &self.widths
     }
 
     /// Of the rows and columns of each expert of the stack called `name`.
     pub fn experts(&self, name: &str) -> Option<&[[Option<Order>; 2]]> {
         self.experts.get(name.strip_suffix(".weight")?).map(Vec::as_slice)
     }
-    /// Of the norms' orders, and of experts' inputs.
+    /// Of all orders that are made.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -82,9 +101,7 @@ impl Orders {
         let first = inputs[0].clone();
         // As of norms: a bundle's experts are packed in their orders.
         if let Some(order) = weights.stored_order(&first) {
-            self.bytes += size_of_val(&order[..]);
-            self.norms.insert(first, order);
-            return;
+            return self.make(first, order);
         }
         let (columns, rows) = (inputs.iter().find_map(of), of(&name("ffn_down_exps")));
         let all = |rows: &Option<Vec<Order>>, columns: &Option<Vec<Order>>| {
@@ -97,73 +114,112 @@ impl Orders {
         }
         if let Some(columns) = columns {
             let all: Order = columns.iter().flat_map(|order| order.iter().copied()).collect();
-            self.bytes += size_of_val(&all[..]);
-            self.norms.insert(first, all);
+            self.make(first, all);
         }
         if rows.is_some() {
             self.experts.insert(name("ffn_down_exps"), all(&None, &rows));
         }
     }
 
-    fn branch(&mut self, i: usize, branch: &Branch, weights: &dyn Weights) {
-        for part in branch.parts.iter().filter(|_| branch.shared.is_none()) {
-            if let Op::Moe(m) = &part.op
-                && !m.expert.bias
-            {
-                self.mixture(i, m, weights);
+    fn branch(&mut self, i: usize, branch: &Branch, weights: &dyn Weights, alone: bool) {
+        let owner = Owner::of(i, branch);
+        for part in &branch.parts {
+            match &part.op {
+                Op::Moe(m) => {
+                    if !m.expert.bias && branch.shared.is_none() {
+                        self.mixture(i, m, weights);
+                    }
+                    m.shared.iter().for_each(|s| self.down(owner, "_shexp", &s.mlp, weights));
+                }
+                Op::Mlp(m) => self.down(owner, "", m, weights),
+                _ => {}
             }
         }
+        let norm = layer(owner, branch_norms(branch).0);
         let Branch { parts, pre: Some(Norm { kind, .. }), skip: Skip::Stream, .. } = branch else {
             return;
         };
-        if branch.reads != Reads::Stream || branch.shared.is_some() {
+        if !alone || branch.reads != Reads::Stream || branch.shared.is_some() {
             return;
         }
-        let norm = layer(i, branch_norms(branch).0);
         // A bundle has what is packed in its order, and says in which norms are to make theirs.
         if let Some(order) = weights.stored_order(&norm) {
-            self.bytes += size_of_val(&order[..]);
-            self.norms.insert(norm, order);
-            return;
+            return self.make(norm, order);
         }
         let [part] = &parts[..] else { return };
         if part.pre.is_some() || *kind == NormKind::None {
             return;
         }
-        let name = |part: &str| layer(i, part);
-        let order = |name: &str| weights.order(&format!("{name}.weight")).map(|(_, order)| order);
-        let inputs = match &part.op {
+        let inputs: Vec<String> = match &part.op {
             // What is added to their products reads the norm's own order.
             Op::Attention(Attention { adapter: Some(_), .. })
             | Op::Mlp(Mlp { adapter: Some(_), .. }) => return,
-            Op::Attention(a) => {
-                let keys = a.kv_from.is_none();
-                let all = [
-                    ("attn_q", true),
-                    ("attn_k", keys),
-                    ("attn_v", keys && !a.v_from_k),
-                    ("attn_gate", a.out_gate.is_some()),
-                ];
-                all.into_iter().filter(|(_, there)| *there).map(|(part, _)| name(part)).collect()
-            }
-            Op::Mlp(m) => {
-                let gate = m.gated.then(|| name("ffn_gate"));
-                let inputs: Vec<String> = gate.into_iter().chain([name("ffn_up")]).collect();
-                if let Some(order) = order(&name("ffn_down")).filter(|_| m.sparsity.is_none()) {
-                    self.columns.insert(name("ffn_down"), order.clone());
-                    let rows = inputs.iter().map(|input| (input.clone(), order.clone()));
-                    self.rows.extend(rows);
-                }
-                inputs
-            }
+            Op::Attention(a) => attention::inputs(a).map(|part| layer(i, part)).collect(),
+            Op::Mlp(m) => mlp::inputs(m).map(|part| layer(i, part)).collect(),
             _ => return,
         };
-        let Some(order) = inputs.iter().find_map(|input| order(input)) else { return };
-        self.bytes += size_of_val(&order[..]);
-        self.norms.insert(norm.clone(), order.clone());
-        self.rows.insert(norm, order.clone());
-        self.columns.extend(inputs.into_iter().map(|input| (input, order.clone())));
+        self.fold(norm, inputs, weights);
     }
+
+    /// Has a norm make its output in the order of all that read it, if they have one in common.
+    fn fold(&mut self, norm: String, inputs: Vec<String>, weights: &dyn Weights) {
+        let all: Option<Vec<Order>> = inputs.iter().map(|name| stored_in(weights, name)).collect();
+        let Some([order, others @ ..]) = all.as_deref() else { return };
+        if others.iter().any(|other| other != order) {
+            return;
+        }
+        self.rows.insert(norm.clone(), order.clone());
+        self.columns.extend(inputs.into_iter().map(|input| (input, order.clone())));
+        self.make(norm, order.clone());
+    }
+
+    /// The rows of a gate and an up come in the order of the down that reads what they make.
+    fn down(&mut self, owner: Owner, suffix: &str, m: &Mlp, weights: &dyn Weights) {
+        let down = layer(owner, &format!("ffn_down{suffix}"));
+        let turns = m.sparsity.is_none() && m.adapter.is_none();
+        let Some(order) = stored_in(weights, &down).filter(|_| turns) else { return };
+        let inputs = mlp::inputs(m).map(|part| layer(owner, &format!("{part}{suffix}")));
+        self.rows.extend(inputs.map(|input| (input, order.clone())));
+        self.columns.insert(down, order);
+    }
+
+    /// Every other matrix has its input gathered.
+    fn gather(&mut self, spec: &ModelSpec, weights: &dyn Weights) {
+        for need in needs(spec).iter().filter(|need| need.packed && need.shape.len() == 2) {
+            let stem = need.name.strip_suffix(".weight").unwrap_or(&need.name);
+            if self.columns.contains_key(stem) || !gathers(stem) {
+                continue;
+            }
+            let order = weights.stored_order(stem).or_else(|| {
+                let order = stored_in(weights, stem)?;
+                self.columns.insert(stem.to_owned(), order.clone());
+                Some(order)
+            });
+            if let Some(order) = order {
+                self.widths.push(order.len());
+                self.make(stem.to_owned(), order);
+            }
+        }
+    }
+
+    /// Says in which order what is called so is made.
+    fn make(&mut self, name: String, order: Order) {
+        self.bytes += size_of_val(&order[..]);
+        self.made.insert(name, order);
+    }
+}
+
+/// The order in which the columns of the matrix called so, without a suffix, are stored.
+fn stored_in(weights: &dyn Weights, stem: &str) -> Option<Order> {
+    weights.order(&format!("{stem}.weight")).map(|(_, order)| order)
+}
+
+/// Whether an input of the matrix called so can be gathered: tables have none, what a head reads is made
+/// in 8 bits twice, and what a down reads is its unit's.
+fn gathers(stem: &str) -> bool {
+    let part = stem.rsplit('.').next().unwrap_or(stem);
+    !matches!(part, "token_embd" | "position_embd" | "per_layer_token_embd" | "output")
+        && !part.starts_with("ffn_down")
 }
 
 /// Brings `row` in an order.

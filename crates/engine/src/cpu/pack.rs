@@ -88,16 +88,17 @@ impl<'a> Packer<'a> {
     /// By expert, the order in which the stack called `name`, without a suffix, reads its input; none if
     /// as it is.
     pub fn expert_orders(&self, name: &str, count: usize) -> Vec<Order> {
-        let all = self.orders.norm(name).map(|all| &all[..]).unwrap_or_default();
+        let all = self.orders.made(name).map(|all| &all[..]).unwrap_or_default();
         all.chunks((all.len() / count.max(1)).max(1)).map(Order::from).collect()
     }
-    /// Every norm's order, by its name.
-    pub fn orders(&self) -> Vec<(&str, &Order)> {
-        self.orders.norms()
+    /// All orders in which something is made.
+    pub fn orders(&self) -> &Orders {
+        &self.orders
     }
-    /// The order in which the norm called `name` makes its output, if that is not its input's.
+    /// The order in which the norm called `name` makes its output, or the matrix reads its input, if that
+    /// is not as it is.
     pub fn order(&self, name: &str) -> Option<Order> {
-        self.orders.norm(name).cloned()
+        self.orders.made(name).cloned()
     }
     /// The matrices that lie one after another in the tensor called `name`, `[count, rows, cols]`.
     pub fn stack(&self, name: &str) -> Result<Vec<Packed>, LoadError> {

@@ -351,7 +351,12 @@ impl Projection {
     /// The projection called `name`.
     pub fn new(name: &str, bias: bool, packer: &Packer<'_>) -> Result<Projection, LoadError> {
         let bias = bias.then(|| packer.vector(&format!("{name}.bias"))).transpose()?;
-        Ok(Projection { weights: packer.matrix(&format!("{name}.weight"))?, bias })
+        let weights = packer.matrix(&format!("{name}.weight"))?;
+        let weights = match packer.order(name) {
+            Some(order) => weights.in_order(order),
+            None => weights,
+        };
+        Ok(Projection { weights, bias })
     }
     /// Those that lie one after another in the tensor called `name`.
     pub fn stack(name: &str, packer: &Packer<'_>) -> Result<Vec<Projection>, LoadError> {
@@ -370,9 +375,14 @@ impl Projection {
     pub fn reads_q8(&self) -> bool {
         q8(&self.weights)
     }
+    /// Whether its input is gathered in its order.
+    pub fn gathers(&self) -> bool {
+        self.weights.order().is_some()
+    }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.weights.bytes().len() + self.bias.as_ref().map_or(0, |b| 4 * b.len())
+        let order = self.weights.order().map_or(0, size_of_val);
+        self.weights.bytes().len() + order + self.bias.as_ref().map_or(0, |b| 4 * b.len())
     }
 }
 

@@ -1,8 +1,10 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
+use super::order::Orders;
 use super::{altup, attention, head, laurel, mla, mlp, moe, per_layer, recurrent};
 use crate::backend::Limits;
 use crate::spec::{ModelSpec, Part, Reads};
+use rinfer_kernels::ops::Turned;
 use rinfer_kernels::{Act, Mat};
 
 /// The buffers of a pass.
@@ -47,7 +49,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// For batches within `limits`, on `threads` threads.
-    pub fn new(spec: &ModelSpec, limits: &Limits, threads: usize) -> Scratch {
+    pub fn new(spec: &ModelSpec, orders: &Orders, limits: &Limits, threads: usize) -> Scratch {
         let (rows, d) = (limits.batch, spec.d_model);
         let attention = attention::shapes(spec);
         let bare = |part: &Part| part.post.is_none() && part.scale == 1.0;
@@ -74,7 +76,10 @@ impl Scratch {
                 .iter()
                 .map(|s| recurrent::Buffers::new(s, rows))
                 .collect(),
-            mlp: mlp::shapes(spec).iter().map(|w| mlp::Buffers::new(*w, rows, threads)).collect(),
+            mlp: mlp::shapes(spec, orders)
+                .iter()
+                .map(|w| mlp::Buffers::new(*w, rows, threads))
+                .collect(),
             moe: moe::shapes(spec).iter().map(|m| moe::Buffers::new(m, d, rows, threads)).collect(),
             laurel: laurel::ranks(spec).iter().map(|r| laurel::Buffers::new(*r, d, rows)).collect(),
             per_layer: per_layer::Buffers::new(spec, rows),
@@ -99,6 +104,11 @@ impl Scratch {
         let beside = laurel + per_layer + altup;
         shared + angles + attention + self.latent.bytes() + recurrent + mlp + moe + beside
     }
+}
+
+/// Inputs that are gathered, in batches within `limits`.
+pub(crate) fn turned(orders: &Orders, limits: &Limits) -> Turned {
+    Turned::new(orders.widths().iter().copied(), limits.batch)
 }
 
 /// The first of each kind, in order.

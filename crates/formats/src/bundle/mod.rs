@@ -37,13 +37,15 @@ use std::sync::Arc;
 /// How a bundle begins: not as a text does, and not as a text that was converted.
 pub const MAGIC: [u8; 8] = *b"\x89RINF\r\n\x1a";
 /// The newest version of the container that is read, and the one that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// What sections are aligned to.
 pub const STEP: u64 = 64;
 
-/// The file that has the order in which a norm makes its output.
-pub fn order(norm: &str) -> String {
-    format!("{norm}.order")
+const ORDER: &str = ".order";
+
+/// The file that has the order in which a norm makes its output, or a matrix reads its input.
+pub fn order(name: &str) -> String {
+    format!("{name}{ORDER}")
 }
 
 /// An open bundle.
@@ -119,6 +121,10 @@ impl Bundle {
     pub fn file(&self, name: &str) -> Option<Bytes> {
         let file = self.header.files.iter().find(|file| file.name == name)?;
         Some(self.bytes.part(file.section.range()))
+    }
+    /// What it has orders of.
+    pub fn orders(&self) -> impl Iterator<Item = &str> {
+        self.header.files.iter().filter_map(|file| file.name.strip_suffix(ORDER))
     }
     /// Compares every byte with its checksum, or with the zero that it must be.
     ///

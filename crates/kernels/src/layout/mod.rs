@@ -15,6 +15,7 @@ mod scales;
 pub use pack::{RowCodes, Source};
 
 use crate::room::Fixed;
+use std::sync::Arc;
 
 /// Rows to a panel.
 pub const PANEL: usize = 16;
@@ -196,6 +197,7 @@ pub struct Packed {
     rows: usize,
     cols: usize,
     data: Fixed,
+    order: Option<Arc<[u32]>>,
 }
 
 impl Packed {
@@ -213,11 +215,24 @@ impl Packed {
         if data.bytes().len() != need {
             return Err(need);
         }
-        Ok(Packed { layout, rows, cols, data })
+        Ok(Packed { layout, rows, cols, data, order: None })
     }
     /// Bytes that `[rows, cols]` takes; `usize::MAX` if that overflows.
     pub fn size(layout: Layout, rows: usize, cols: usize) -> usize {
         rows.div_ceil(PANEL).saturating_mul(panel_bytes(layout, cols))
+    }
+    /// The same, whose column `k` multiplies its input's element `order[k]`.
+    ///
+    /// # Panics
+    /// If `order` is of another length, or names no input.
+    pub fn in_order(self, order: Arc<[u32]>) -> Packed {
+        let fits = order.len() == self.cols && order.iter().all(|k| (*k as usize) < self.cols);
+        assert!(fits, "an order of {} inputs", self.cols);
+        Packed { order: Some(order), ..self }
+    }
+    /// Which input each column multiplies, where that is not the one in its place.
+    pub fn order(&self) -> Option<&[u32]> {
+        self.order.as_deref()
     }
     /// How it lies in memory.
     pub fn layout(&self) -> Layout {

@@ -120,7 +120,7 @@ impl Packed {
             });
             source.packed(from..until);
         }
-        Packed { layout, rows, cols, data: data.into() }
+        Packed { layout, rows, cols, data: data.into(), order: None }
     }
 }
 

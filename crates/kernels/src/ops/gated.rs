@@ -76,6 +76,7 @@ pub fn gated(
 ) {
     let (rows, n) = (x.rows(), out.cols());
     for (weights, bias) in how.weights() {
+        assert!(weights.order().is_none(), "weights in an order");
         prepare(ctx, x, weights, bias);
         assert_eq!(n, weights.rows(), "the output's width against the weights' rows");
     }

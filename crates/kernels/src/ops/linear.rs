@@ -32,8 +32,14 @@ const TASKS: usize = 16;
 /// stale. Tasks are groups of panels over all jobs.
 ///
 /// # Panics
-/// If shapes disagree.
+/// If shapes disagree, or weights have an order of their own.
 pub fn linear(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>]) {
+    assert!(jobs.iter().all(|job| job.weights.order().is_none()), "weights in an order");
+    turned(ctx, x, jobs);
+}
+
+/// As [`linear`] of an `x` that is in the weights' order.
+pub(super) fn turned(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>]) {
     for job in jobs.iter_mut() {
         prepare(ctx, x, job.weights, job.bias);
         job.check(x);

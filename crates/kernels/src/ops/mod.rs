@@ -24,6 +24,7 @@ mod rotate;
 mod softcap;
 mod sparsify;
 mod streams;
+mod turn;
 mod weighted;
 
 pub use attention::{Attend, AttendRow, AttentionScratch, Heads, attention};
@@ -47,6 +48,7 @@ pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};
 pub use softcap::softcap;
 pub use sparsify::sparsify;
 pub use streams::{average, correct, expand, predict, residual_of_others};
+pub use turn::{Turned, linear_in_orders};
 pub use weighted::weighted;
 
 use crate::mat::{Lent, Mat};

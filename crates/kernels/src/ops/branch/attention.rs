@@ -1,5 +1,5 @@
 //! Attention as a branch: products, norms and rotation of heads, pages, gates, output.
-use super::{Around, Ends, between};
+use super::{Around, Ends, as_is, between};
 use crate::act::{Act, SharedAct};
 use crate::kv::Pool;
 use crate::layout::Reads;
@@ -8,13 +8,15 @@ use crate::ops::attention::{Places, Prepare, Work};
 use crate::ops::chain::chain;
 use crate::ops::gate_heads::GateHeads;
 use crate::ops::linear::Linears;
+use crate::ops::turn::Turn;
 use crate::ops::{
     Attend, AttendRow, AttentionScratch, CHUNK, Ctx, Heads, Stage, Watch, Weights, by_chunks,
+    by_rows,
 };
 
 /// What an attention does.
 pub struct AttentionBranch<'a> {
-    /// Whether queries, keys and values are made already, in [`AttentionBuffers::products`].
+    /// Whether queries, keys, values and gates are made already, in [`AttentionBuffers::products`].
     pub made: bool,
     /// Queries.
     pub q: Weights<'a>,
@@ -72,9 +74,10 @@ impl AttentionBuffers {
             gated: gates.map(|gates| (Mat::new(rows, gates), out())),
         }
     }
-    /// Queries, keys and values, to be made by other means.
-    pub fn products(&mut self) -> [&mut Mat; 3] {
-        [&mut self.q, &mut self.k, &mut self.v]
+    /// Queries, keys, values and gates, if there are any, to be made by other means.
+    pub fn products(&mut self) -> [Option<&mut Mat>; 4] {
+        let gates = self.gated.as_mut().map(|(gates, _)| gates);
+        [Some(&mut self.q), Some(&mut self.k), Some(&mut self.v), gates]
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
@@ -90,8 +93,7 @@ impl<'a> AttentionBranch<'a> {
         self.inputs().into_iter().flatten().chain([self.o])
     }
     fn inputs(&self) -> [Option<Weights<'a>>; 4] {
-        let [q, k, v] = if self.made { [None; 3] } else { [Some(self.q), self.k, self.v] };
-        [q, k, v, self.gate]
+        if self.made { [None; 4] } else { [Some(self.q), self.k, self.v, self.gate] }
     }
 }
 
@@ -107,22 +109,25 @@ pub fn attention_branch(
     how: &AttentionBranch<'_>,
     cached: Cached<'_>,
     buffers: &mut AttentionBuffers,
-    ends: Ends<'_>,
+    mut ends: Ends<'_>,
     watch: Watch<'_>,
 ) {
     let AttentionBuffers { q, k, v, partial, out, gated } = buffers;
+    let turned = ends.turned.take();
     let around = Around::new(ctx, ends, &how.inputs(), how.o);
     let rows = around.rows();
     [&mut *q, k, v].into_iter().for_each(|x| x.resize(rows));
     let (q, k, v) = (q.shared(), k.shared(), v.shared());
-    let q8 = how.o.0.layout().reads() == Reads::Q8;
+    let q8 = how.o.0.layout().reads() == Reads::Q8 && as_is(how.o.0);
     let (heads, gate) = passing(ctx, how, out, gated, rows);
-    let last = gate.as_ref().map_or(&heads, |(gate, _)| gate.out()).to_read();
-    let [of_q, of_k, of_v, _] = how.inputs();
+    let made = gate.as_ref().map_or(&heads, |(gate, _)| gate.out()).to_read();
+    let turn = turn(ctx, how.o, &made, turned);
+    let last = turn.as_ref().map_or(made, |turn| turn.out().to_read());
+    let [of_q, of_k, of_v, of_gate] = how.inputs();
     let jobs = [(of_q, q), (of_k, k), (of_v, v)]
         .map(|(weights, out)| weights.map(|weights| (weights, Store::Set, out)));
     let [q_job, k_job, v_job] = jobs;
-    let gate_job = gate.as_ref().map(|(_, job)| *job);
+    let gate_job = gate.as_ref().and_then(|(_, job)| of_gate.map(|_| *job));
     let products = Linears::new(ctx, &[q_job, k_job, v_job, gate_job]);
     let prepare = Prepare::new(&how.heads, q, how.k.map(|_| (k, v)));
     let seen = (prepare.q(), prepare.kv());
@@ -137,11 +142,11 @@ pub fn attention_branch(
         0 => first,
         1 => Some(Stage::Products),
         _ if i < n + 2 => work.stage(i - 2),
-        _ => [gated, Some(Stage::Products), join][i - n - 2],
+        _ => [gated, turn.as_ref().map(|_| Stage::Unit), Some(Stage::Products), join][i - n - 2],
     };
     // SAFETY: the tier is usable and the shapes were checked; what a phase reads, one before it
     // made or this call was given, and what it writes is lent to this call.
-    chain(ctx, watch, n + 5, stage, |worker, i| unsafe {
+    chain(ctx, watch, n + 6, stage, |worker, i| unsafe {
         match i {
             0 => around.enter(worker),
             1 => products.phase(ctx, worker, around.input()),
@@ -151,10 +156,27 @@ pub fn attention_branch(
                     gate.chunk(ctx, i, from, len);
                 });
             }),
-            _ if i == n + 3 => around.leave(worker, last.seen()),
+            _ if i == n + 3 => turn.iter().for_each(|turn| {
+                by_rows(worker, rows, &|i| turn.row(ctx, i));
+            }),
+            _ if i == n + 4 => around.leave(worker, last.seen()),
             _ => around.join(worker),
         }
     });
+}
+
+/// What brings the output's input in its weights' order, if they have one.
+fn turn<'a>(
+    ctx: &Ctx,
+    (weights, _): Weights<'a>,
+    x: &SharedAct<'a>,
+    to: Option<&'a mut Act>,
+) -> Option<Turn<'a>> {
+    let order = weights.order()?;
+    let to = to.expect("room for an input in the weights' order");
+    to.resize(x.f32().rows());
+    let q8 = weights.layout().reads() == Reads::Q8;
+    Some(Turn::new(order, x.f32().seen(), to.shared(ctx.kernels.tile, q8), q8))
 }
 
 /// Products with weights, to a matrix.
@@ -170,11 +192,13 @@ fn passing<'a>(
 ) -> (SharedAct<'a>, Option<(GateHeads<'a>, Job<'a>)>) {
     let Some(weights) = how.gate else { return (between(ctx, out, rows, how.o), None) };
     let (gates, passed) = gated.as_mut().expect("buffers for gates");
-    gates.resize(rows);
+    if !how.made {
+        gates.resize(rows);
+    }
     out.resize(rows);
     let (gates, x) = (gates.shared(), out.shared(ctx.kernels.tile, false));
     let passed = between(ctx, passed, rows, how.o);
-    let q8 = how.o.0.layout().reads() == Reads::Q8;
+    let q8 = how.o.0.layout().reads() == Reads::Q8 && as_is(how.o.0);
     let gate = GateHeads::new(gates.seen(), x.f32().seen(), passed, q8);
     (x, Some((gate, (weights, Store::Set, gates))))
 }

@@ -81,7 +81,9 @@ pub fn mlp_branch(
     ends: Ends<'_>,
     watch: Watch<'_>,
 ) {
-    let around = Around::new(ctx, ends, &[Some(how.unit.gate), how.unit.up], how.down);
+    assert!(how.down.0.order().is_none(), "a down in an order");
+    let first = [Some(how.unit.gate), how.unit.up].map(|weights| weights.filter(|_| !how.made));
+    let around = Around::new(ctx, ends, &first, how.down);
     let rows = around.rows();
     if rows > FEW && how.sparsity.is_none() && !how.made {
         many(ctx, how, buffers, &around, watch);

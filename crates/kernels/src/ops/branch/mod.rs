@@ -11,7 +11,7 @@ pub use mlp::{MlpBranch, MlpBuffers, mlp_branch};
 use super::linear::{Linears, prepare};
 use super::{Ctx, Norm, Residual, Stage, Weights, by_rows, norm};
 use crate::act::{Act, ActRows, SharedAct};
-use crate::layout::Reads;
+use crate::layout::{Packed, Reads};
 use crate::mat::{Mat, Shared, Store};
 use crate::team::Worker;
 
@@ -25,12 +25,14 @@ pub struct Ends<'a> {
     pub stream: Option<&'a mut Mat>,
     /// Where the result goes.
     pub to: To<'a>,
+    /// Where what an attention's output multiplies is brought in its weights' order, if they have one.
+    pub turned: Option<&'a mut Act>,
 }
 
 impl<'a> Ends<'a> {
     /// Apart from the stream: from an input that is made to a matrix.
     pub fn apart(input: &'a mut Act, out: &'a mut Mat, store: Store) -> Ends<'a> {
-        Ends { input, pre: None, stream: None, to: To::Out(out, store) }
+        Ends { input, pre: None, stream: None, to: To::Out(out, store), turned: None }
     }
 }
 
@@ -76,7 +78,7 @@ impl<'a> Around<'a> {
         first: &[Option<Weights<'a>>],
         last: Weights<'a>,
     ) -> Around<'a> {
-        let Ends { input, pre, stream, to } = ends;
+        let Ends { input, pre, stream, to, .. } = ends;
         let stream = stream.map(|stream| stream.shared());
         let of = || stream.expect("a branch without a stream");
         if let Some(pre) = &pre {
@@ -85,6 +87,7 @@ impl<'a> Around<'a> {
             input.shared(ctx.kernels.tile, pre.q8);
         }
         for &(weights, bias) in first.iter().flatten() {
+            assert!(weights.order().is_none(), "weights in an order");
             let made = pre.is_none() || pre.as_ref().is_some_and(|pre| pre.q8);
             assert!(made || weights.layout().reads() == Reads::F32, "the 8-bit form is not made");
             prepare(ctx, input, weights, bias);
@@ -170,7 +173,13 @@ fn sized(out: &mut Mat, store: Store, rows: usize) -> Shared<'_> {
     out.shared()
 }
 
-/// `x` as an input of products with `weights`, and whether it is made in 8 bits.
+/// Whether each column multiplies the input in its place.
+fn as_is(weights: &Packed) -> bool {
+    weights.order().is_none()
+}
+
+/// `x` as an input of products with `weights`, and whether it is made in 8 bits: not where it is to be
+/// brought in another order first.
 ///
 /// # Panics
 /// If it is not as wide as they are.
@@ -179,5 +188,5 @@ fn between<'a>(ctx: &Ctx, x: &'a mut Act, rows: usize, weights: Weights<'_>) -> 
     assert_eq!(x.cols(), weights.cols(), "the input's width against the weights'");
     assert!(bias.is_none_or(|bias| bias.len() == weights.rows()), "a bias of another length");
     x.resize(rows);
-    x.shared(ctx.kernels.tile, weights.layout().reads() == Reads::Q8)
+    x.shared(ctx.kernels.tile, as_is(weights) && weights.layout().reads() == Reads::Q8)
 }
