@@ -45,21 +45,17 @@ impl Matcher {
 impl Constraint for Matcher {
     fn mask(&mut self, logits: &mut [f32]) -> Result<(), GrammarError> {
         let allowed = self.allowed()?;
-        for (word, logits) in allowed.as_slice().iter().zip(logits.chunks_mut(32)) {
-            match *word {
-                0 => logits.fill(f32::NEG_INFINITY),
-                u32::MAX => {}
-                mut bits => {
-                    for logit in logits {
-                        if bits & 1 == 0 {
-                            *logit = f32::NEG_INFINITY;
-                        }
-                        bits >>= 1;
-                    }
-                }
+        let words = allowed.as_slice();
+        let (chunks, rest) = logits.as_chunks_mut::<32>();
+        for (logits, word) in chunks.iter_mut().zip(words) {
+            exclude(*word, logits);
+        }
+        for (i, logit) in rest.iter_mut().enumerate() {
+            if words.get(chunks.len()).is_some_and(|word| word >> i & 1 == 0) {
+                *logit = f32::NEG_INFINITY;
             }
         }
-        let known = (allowed.as_slice().len() * 32).min(logits.len());
+        let known = (words.len() * 32).min(logits.len());
         logits[known..].fill(f32::NEG_INFINITY);
         Ok(())
     }
@@ -86,6 +82,25 @@ impl Constraint for Matcher {
     fn rollback(&mut self, tokens: usize) -> Result<(), GrammarError> {
         self.0.rollback(tokens).map_err(wrong)
     }
+}
+
+/// Excludes the logits whose bit is not set. Most words are nearly full or nearly empty.
+fn exclude(word: u32, logits: &mut [f32; 32]) {
+    if word.count_zeros() <= 8 {
+        return bits(!word).for_each(|i| logits[i] = f32::NEG_INFINITY);
+    }
+    let mut kept = [f32::NEG_INFINITY; 32];
+    bits(word).for_each(|i| kept[i] = logits[i]);
+    *logits = kept;
+}
+
+/// The places of the bits that are set.
+fn bits(mut word: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = (word != 0).then_some(word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        at
+    })
 }
 
 fn wrong(error: impl std::fmt::Display) -> GrammarError {

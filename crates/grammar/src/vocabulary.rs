@@ -10,6 +10,8 @@ pub type Tokenise = dyn Fn(&str) -> Vec<u32> + Send + Sync;
 
 /// Most memory that one matcher's automaton may take, in states of one to two KiB.
 const MAX_STATES: usize = 50_000;
+/// Most ways in which a grammar may go on from one place. A property that may be left out is two or three.
+const MAX_ITEMS: usize = 20_000;
 
 /// A model's tokens. Cloning it is cheap and shares what was built.
 #[derive(Clone)]
@@ -81,6 +83,8 @@ impl Vocabulary {
         factory.quiet();
         let limits = factory.limits_mut();
         limits.max_lexer_states = MAX_STATES;
+        limits.max_items_in_row = MAX_ITEMS;
+        limits.step_max_items = 10 * MAX_ITEMS;
         limits.verbose_errors = false;
         Ok(Arc::new(factory))
     }

@@ -6,7 +6,8 @@ use crate::pattern::Spelling;
 use std::fmt::Write;
 use std::rc::Rc;
 
-/// Most properties that are counted, and most rules of an object.
+/// Most named properties, most properties that are counted, and most rules of an object.
+const MOST_NAMED: usize = 5_000;
 const MOST_COUNTED: u64 = 64;
 const MOST_STATES: usize = 20_000;
 
@@ -78,6 +79,9 @@ impl Rules {
             if !keys.is_empty(&taken, &object.names)? {
                 other.push((keys, places));
             }
+        }
+        if named.len() > MOST_NAMED {
+            return Err(format!("an object has more than {MOST_NAMED} properties"));
         }
         let counted = object.max.unwrap_or(object.min);
         if counted > MOST_COUNTED && counted < u64::from(u32::MAX) {
