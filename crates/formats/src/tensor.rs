@@ -52,6 +52,11 @@ pub enum DType {
     Q8_Z,
     Q8_F,
     Q8_E,
+    Q8_FZ,
+    Q8_H,
+    Q4_H,
+    NF4,
+    FP4,
 }
 
 /// A tensor of a checkpoint: borrowed from the mapping, or owned where a reader had to change it.

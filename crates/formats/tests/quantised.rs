@@ -293,16 +293,22 @@ fn act_order_is_an_order() {
     assert!(open.order("a.qweight").is_none());
 }
 
-/// Groups that no block holds are widened, not approximated.
+/// Groups that no block holds are widened, not approximated; halves of a block have scales of their own.
 #[test]
-fn odd_groups_are_widened() {
+fn odd_groups() {
     let two = Some(("F16", vec![2, 32], halves(&[0.5; 64])));
     let mut tensors = but(stream(4, 3, 1), "a.scales", two);
     let zeros = [words(&[0x2222_2222; 4]), words(&[0x4444_4444; 4])].concat();
     tensors = but(tensors, "a.qzeros", Some(("I32", vec![2, 4], zeros)));
     let config = || gptq(4, json!({"group_size": 16}));
     let (dtype, _, values) = opened(config(), &tensors);
-    assert_eq!((dtype, values[0], values[16]), (DType::F32, -1.5, -2.5));
+    assert_eq!((dtype, values[0], values[16]), (DType::Q4_H, -1.5, -2.5));
+    let four = Some(("F16", vec![4, 32], halves(&[0.5; 128])));
+    let zeros = [0x2222_2222, 0x4444_4444, 0x2222_2222, 0x4444_4444].map(|zero| words(&[zero; 4]));
+    let mut eights = but(tensors.clone(), "a.scales", four);
+    eights = but(eights, "a.qzeros", Some(("I32", vec![4, 4], zeros.concat())));
+    let (dtype, _, values) = opened(gptq(4, json!({"group_size": 8})), &eights);
+    assert_eq!((dtype, values[0], values[8], values[16]), (DType::F32, -1.5, 1.5, -1.5));
     // Every second input is of the other group.
     let turns: Vec<u32> = (0..32).map(|i| i % 2).collect();
     let (dtype, _, values) =
@@ -380,7 +386,7 @@ fn parts_of_compressed_tensors() {
     let (dtype, _, values) = opened(config(4, "int"), &sound("BF16", small));
     assert_eq!((dtype, values[0]), (DType::Q4_B, -8.0 * f32::from_bits(0x2000_0000)));
     let (dtype, _, values) = opened(config(4, "int"), &sound("F32", floats(&[0.3, 0.1])));
-    assert_eq!((dtype, values[1]), (DType::Q8_F, 0.3 * -7.0));
+    assert_eq!((dtype, values[1]), (DType::Q4_H, 0.3 * -7.0));
     refused(config(8, "int"), &halved(), &["a.weight_packed", "[8] bits"]);
     let none = but(halved(), "a.weight_shape", None);
     refused(config(4, "int"), &none, &["'a.weight_shape' is missing"]);

@@ -2,7 +2,7 @@
 //! that formats take.
 use half::{bf16, f16};
 use rinfer_kernels::Team;
-use rinfer_kernels::layout::{Layout, Packed, RowCodes, Source};
+use rinfer_kernels::layout::{Layout, Packed, RowCodes, Source, tables};
 use rinfer_kernels::room::Room;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -23,6 +23,9 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
         Layout::W8 | Layout::W8X => half(&row.d) * q(128.0),
         Layout::W8F => row.scale[block] * q(128.0),
         Layout::W8E => row.scale[block] * e4m3(row.q[k]),
+        Layout::W8FZ | Layout::W8H | Layout::W4H => row.scale[sub] * q(f32::from(row.z[sub])),
+        Layout::W4N => row.scale[block] * tables::NF4[usize::from(row.q[k])],
+        Layout::W4P => row.scale[block] * fp4(row.q[k]),
         Layout::W8Z | Layout::W4Z => half(&row.d) * q(f32::from(row.z[block])),
         Layout::W4B => bf16::from_bits(row.d[block]).to_f32() * q(f32::from(row.z[block])),
         Layout::W4 => half(&row.d) * q(8.0),
@@ -33,6 +36,16 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
         }
         Layout::W6K => half(&row.d) * f32::from(row.s[sub] as i8) * q(32.0),
     }
+}
+
+/// A bitsandbytes FP4 by its definition: 12 is the largest before it is divided out.
+fn fp4(q: u8) -> f32 {
+    let size = match q & 7 {
+        0 => 0.0,
+        1 => 0.0625,
+        code => [8.0, 12.0, 4.0, 6.0, 2.0, 3.0][usize::from(code) - 2],
+    } / 12.0;
+    if q < 8 { size } else { -size }
 }
 
 /// An E4M3 by its definition, its not-a-number aside.
@@ -116,8 +129,13 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
     let subs = layout.block() / weights::shape(layout).1;
     let (s, t) =
         (|r: &RowCodes, j: usize| r.s[b * subs + j], |r: &RowCodes, j: usize| r.t[b * subs + j]);
+    let wide = |z: u16| f16::from_f32(f32::from(z)).to_le_bytes();
+    let halves = [2 * b, 2 * b + 1];
     match layout {
-        Layout::W8F | Layout::W8E => each(out, rows, |r| r.scale[b].to_le_bytes()),
+        Layout::W4H | Layout::W8H => {
+            halves.iter().for_each(|i| each(out, rows, |r| r.scale[*i].to_le_bytes()));
+        }
+        _ if rows[0].d.is_empty() => each(out, rows, |r| r.scale[b].to_le_bytes()),
         _ => each(out, rows, |r| r.d[b].to_le_bytes()),
     }
     if !rows[0].m.is_empty() {
@@ -130,7 +148,9 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
             (0..4).for_each(|i| each(out, rows, |r| [low(r, i)]));
         }
         Layout::W4Z | Layout::W4B => each(out, rows, |r| [r.z[b] as u8]),
-        Layout::W8Z => each(out, rows, |r| f16::from_f32(f32::from(r.z[b])).to_le_bytes()),
+        Layout::W8Z | Layout::W8FZ => each(out, rows, |r| wide(r.z[b])),
+        Layout::W8H => halves.iter().for_each(|i| each(out, rows, |r| wide(r.z[*i]))),
+        Layout::W4H => halves.iter().for_each(|i| each(out, rows, |r| [r.z[*i] as u8])),
         Layout::W2K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j) | t(r, j) << 4])),
         Layout::W6K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j)])),
         _ => {}
@@ -231,10 +251,15 @@ fn sizes_are_the_formats() {
         (Layout::W8, blocks(32, 34)),
         (Layout::W8X, blocks(32, 34)),
         (Layout::W8Z, blocks(32, 36)),
+        (Layout::W8FZ, blocks(32, 38)),
+        (Layout::W8H, blocks(32, 44)),
         (Layout::W8E, blocks(32, 36)),
         (Layout::W4, blocks(32, 18)),
         (Layout::W4Z, blocks(32, 19)),
         (Layout::W4B, blocks(32, 19)),
+        (Layout::W4H, blocks(32, 26)),
+        (Layout::W4N, blocks(32, 20)),
+        (Layout::W4P, blocks(32, 20)),
         (Layout::W4M, blocks(32, 20)),
         (Layout::W5, blocks(32, 22)),
         (Layout::W5M, blocks(32, 24)),

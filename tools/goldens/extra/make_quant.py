@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Quantised tiny checkpoints (GPTQ, AWQ, FP8, MXFP4, compressed-tensors, NF4) and a sharded one, with golden logits.
+"""Quantised tiny checkpoints (GPTQ, AWQ, FP8, MXFP4, compressed-tensors, NF4, FP4) and a sharded one, with golden logits.
 
   make_quant.py [--variant open|held] [--out DIR] [--only NAME,NAME]
 
@@ -234,9 +234,15 @@ def input_of(name):
     return int("".join(n for n in outer if n.isdigit()) + f"{place}")
 
 
-def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes="", alike=False):
+def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes="", alike=False, dynamic=None):
+    """dynamic: by a part of a module's name, its bits, or 0 for one that is not quantised."""
+
+    def bits_of(name):
+        return next((own for part, own in (dynamic or {}).items() if part in name), bits)
+
     def quantise(n, w, gen):
-        if not is_linear(n):
+        bits = bits_of(n)
+        if not is_linear(n) or not bits:
             return None
         q, z, s, gi = round_to_nearest(w, bits, group, sym, gen, desc_act, input_of(n) if alike else None)
         pre = n[: -len(".weight")]
@@ -253,6 +259,7 @@ def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes="", alike=F
         for n in state:
             if n.endswith(".qweight"):
                 pre = n[: -len(".qweight")]
+                bits = bits_of(pre)
                 q = fields(state[n].t(), bits).t()
                 z = fields(state[pre + ".qzeros"], bits) + (1 if fmt == "gptq" else 0)
                 g = state[pre + ".g_idx"].long()
@@ -271,6 +278,9 @@ def gptq(root, v, name, bits, group, sym, desc_act, fmt, spec, notes="", alike=F
         quant_method="gptq",
         checkpoint_format=fmt,
     )
+    if dynamic:  # GPTQModel's: expressions of modules' names, those to leave out with a minus
+        how = {f"+:.*{p}.*": dict(bits=own) for p, own in dynamic.items() if own}
+        qc["dynamic"] = how | {f"-:.*{p}.*": {} for p, own in dynamic.items() if not own}
     plain = dict(qc)
     if fmt == "gptq_v2":
         qc |= dict(
@@ -424,7 +434,13 @@ def compressed(root, v, name, fmt, symmetric=True, group=32):
         if not is_linear(n):
             return None
         pre = n[: -len(".weight")]
-        if integer:  # per output channel
+        if integer and not symmetric:  # per output channel, zeros in bytes
+            lo, hi = (x.clamp(max=0) if i == 0 else x.clamp(min=0) for i, x in enumerate(w.aminmax(dim=1, keepdim=True)))
+            s = ((hi - lo) / 255).to(torch.bfloat16)
+            z = torch.clamp(torch.round(-128 - lo / s.float()), -128, 127)
+            q8 = torch.clamp(torch.round(w / s.float()) + z, -128, 127)
+            return {n: q8.to(torch.int8), f"{pre}.weight_scale": s, f"{pre}.weight_zero_point": z.to(torch.int8)}, (q8 - z) * s.float()
+        if integer:
             s = (w.abs().amax(1, keepdim=True) / 127.5).to(torch.bfloat16)
             q8 = torch.clamp(torch.round(w / s.float()), -128, 127).to(torch.int8)
             return {n: q8, f"{pre}.weight_scale": s}, q8.float() * s.float()
@@ -458,7 +474,8 @@ def compressed(root, v, name, fmt, symmetric=True, group=32):
                         z = fields(state[pre + "_zero_point"].t(), 4).t().repeat_interleave(group, 1)
                     out[pre] = (q - z).float() * s.repeat_interleave(group, 1)
                 else:
-                    out[pre] = out[pre].float() * s
+                    z = state[pre + "_zero_point"].float() if integer and not symmetric else 0
+                    out[pre] = (out[pre].float() - z) * s
         return out
 
     weights = (
@@ -467,10 +484,10 @@ def compressed(root, v, name, fmt, symmetric=True, group=32):
         )
         if packed
         else dict(
-            num_bits=8, type="int" if integer else "float", symmetric=True, strategy="channel", dynamic=False, observer="minmax"
+            num_bits=8, type="int" if integer else "float", symmetric=symmetric, strategy="channel", dynamic=False, observer="minmax"
         )
     )
-    inputs = None if packed else weights | dict(strategy="token", dynamic=True)
+    inputs = None if packed else weights | dict(strategy="token", dynamic=True, symmetric=True)
     qc = dict(
         quant_method="compressed-tensors",
         format=fmt,
@@ -497,13 +514,16 @@ NF4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.
 NF4 += [-0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224]
 NF4 += [0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]
 NF4 = torch.tensor(NF4)
+# A sign, two bits of exponent and one of mantissa, of which the largest is 1; bitsandbytes' too.
+SIZES = [0, 0.0625, 8, 12, 4, 6, 2, 3]
+TABLES = dict(nf4=NF4, fp4=torch.tensor(SIZES + [-x for x in SIZES]) / 12)
 
 
 def nearest(x, table):
     return (x.unsqueeze(-1) - table).abs().argmin(-1)
 
 
-def nf4(root, v, name, nested, block=64, outer=256):
+def four_bits(root, v, name, kind, nested, block=64, outer=256):
     # Any monotonous table will do for the scales of scales: readers take it from the file.
     table = (torch.linspace(-1, 1, 256) ** 3).float()
 
@@ -512,7 +532,7 @@ def nf4(root, v, name, nested, block=64, outer=256):
             return None
         x = w.float().flatten().reshape(-1, block)
         absmax = x.abs().amax(1)
-        state = dict(quant_type="nf4", blocksize=block, dtype="float16", shape=list(w.shape))
+        state = dict(quant_type=kind, blocksize=block, dtype="float16", shape=list(w.shape))
         tensors = {}
         if nested:
             offset = absmax.mean()
@@ -525,22 +545,22 @@ def nf4(root, v, name, nested, block=64, outer=256):
             stored = codes.to(torch.uint8)
         else:
             stored = absmax
-        q = nearest(x / absmax[:, None].clamp(min=1e-8), NF4).flatten()
+        q = nearest(x / absmax[:, None].clamp(min=1e-8), TABLES[kind]).flatten()
         text = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
         tensors |= {
             n: (q[0::2] << 4 | q[1::2]).to(torch.uint8)[:, None],
             f"{n}.absmax": stored,
-            f"{n}.quant_map": NF4,
-            f"{n}.quant_state.bitsandbytes__nf4": text,
+            f"{n}.quant_map": TABLES[kind],
+            f"{n}.quant_state.bitsandbytes__{kind}": text,
         }
-        return tensors, (NF4[q].reshape(-1, block) * absmax[:, None]).reshape(w.shape)
+        return tensors, (TABLES[kind][q].reshape(-1, block) * absmax[:, None]).reshape(w.shape)
 
     def unpack(state):
         out = {n: t for n, t in state.items() if ".weight." not in n}
         for n in state:
             if n.endswith(".weight.absmax"):
                 pre = n[: -len(".absmax")]
-                how = json.loads(bytes(state[f"{pre}.quant_state.bitsandbytes__nf4"].tolist()))
+                how = json.loads(bytes(state[f"{pre}.quant_state.bitsandbytes__{kind}"].tolist()))
                 codes = state[pre].flatten().long()
                 codes = torch.stack([codes >> 4, codes & 15], -1).flatten()
                 scales = state[n]
@@ -557,14 +577,14 @@ def nf4(root, v, name, nested, block=64, outer=256):
         _load_in_8bit=False,
         load_in_4bit=True,
         load_in_8bit=False,
-        bnb_4bit_quant_type="nf4",
+        bnb_4bit_quant_type=kind,
         bnb_4bit_use_double_quant=nested,
         bnb_4bit_compute_dtype="float16",
         bnb_4bit_quant_storage="uint8",
         llm_int8_skip_modules=None,
         llm_int8_threshold=6.0,
     )
-    notes = f"bitsandbytes NF4, blocks of {block}, scales of scales {nested}; golden multiplies in f32"
+    notes = f"bitsandbytes {kind.upper()}, blocks of {block}, scales of scales {nested}; golden multiplies in f32"
     make(root, v, name, llama(v), quantise, dict(quantization_config=qc), notes, unpack)
 
 
@@ -608,9 +628,19 @@ CASES = {
     ),
     "awq_gemm_experts": lambda r, v, n: awq(r, v, n, 32, experts(v)),
     "fp8_block_latent": lambda r, v, n: fp8(r, v, n, 32, deepseek_v3(v)),
+    "gptq_v1_4bit_g16_sym_desc": lambda r, v, n: gptq(r, v, n, 4, 16, True, True, "gptq", llama(v)),
+    "gptq_v1_8bit_g16_asym": lambda r, v, n: gptq(r, v, n, 8, 16, False, False, "gptq", llama(v)),
+    "gptq_v1_dynamic": lambda r, v, n: gptq(
+        r, v, n, 4, 32, True, False, "gptq", llama(v), ", dynamic", dynamic={"down_proj": 8, "v_proj": 2, "layers.1.self_attn.q": 0}
+    ),
+    "gptq_v1_experts_dynamic": lambda r, v, n: gptq(
+        r, v, n, 4, 32, True, False, "gptq", experts(v), ", dynamic, experts", dynamic={"experts.1.": 8, "experts.2.down_proj": 0}
+    ),
     "ct_int8_channel": lambda r, v, n: compressed(r, v, n, "int-quantized"),
-    "nf4": lambda r, v, n: nf4(r, v, n, False),
-    "nf4_nested": lambda r, v, n: nf4(r, v, n, True),
+    "ct_int8_channel_asym": lambda r, v, n: compressed(r, v, n, "int-quantized", symmetric=False),
+    "nf4": lambda r, v, n: four_bits(r, v, n, "nf4", False),
+    "nf4_nested": lambda r, v, n: four_bits(r, v, n, "nf4", True),
+    "fp4": lambda r, v, n: four_bits(r, v, n, "fp4", False),
     "awq_gemm_g32": lambda r, v, n: awq(r, v, n, 32, llama(v)),
     "awq_gemm_g128": lambda r, v, n: awq(r, v, n, 128, wide(v)),
     "fp8_block128": fp8,

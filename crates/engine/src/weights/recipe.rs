@@ -87,7 +87,11 @@ impl Recipe {
             Recipe::Part(from, part) if part.form == Form::Matrix => part.of(raw.part(from, i)?),
             Recipe::Part(from, part) => part.stretch(raw.get(from)?, i),
             Recipe::Mapped(from, map) => Some(mapped(raw.part(from, i)?, *map)),
-            Recipe::Stack(experts) => raw.get(experts.get(&i)?),
+            Recipe::Stack(experts) => {
+                let expert = raw.get(experts.get(&i)?)?;
+                let (dtype, _) = alike(raw, experts)?;
+                Some(if dtype == expert.dtype { expert } else { mapped(expert, |x| x) })
+            }
             Recipe::Flat(_) | Recipe::Joined(..) => None,
         }
     }
@@ -284,20 +288,31 @@ fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Optio
     let mut bytes = Vec::new();
     for name in experts.values() {
         let expert = raw.get(name)?;
-        bytes.extend_from_slice(&expert.bytes);
-        raw.release(&expert.bytes);
+        let own = &expert.bytes;
+        match dtype == expert.dtype {
+            true => bytes.extend_from_slice(own),
+            false => bytes.extend_from_slice(&mapped(expert.clone(), |x| x).bytes),
+        }
+        raw.release(own);
     }
     Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
 }
 
-/// Type and shape of the stack; none unless the experts are numbered without a gap and alike.
+/// Type and shape of the stack; none unless the experts are numbered without a gap and of one shape. Those
+/// of several types are widened.
 fn alike(raw: &dyn Weights, experts: &BTreeMap<usize, String>) -> Option<(DType, Vec<usize>)> {
-    let first = raw.describe(experts.get(&0)?)?;
-    let same = |(e, (number, name)): (usize, (&usize, &String))| {
-        e == *number && raw.describe(name).is_some_and(|expert| expert == first)
-    };
-    let all = experts.iter().enumerate().all(same);
-    all.then(|| (first.0, [&[experts.len()][..], &first.1].concat()))
+    let (first, shape) = raw.describe(experts.get(&0)?)?;
+    let mut dtype = first;
+    for (e, (number, name)) in experts.iter().enumerate() {
+        let (own, fits) = raw.describe(name).map(|(own, found)| (own, found == shape))?;
+        if e != *number || !fits {
+            return None;
+        }
+        if own != first {
+            dtype = DType::F32;
+        }
+    }
+    Some((dtype, [&[experts.len()][..], &shape].concat()))
 }
 
 /// A shape without inner axes of one element, where there are more than two axes.

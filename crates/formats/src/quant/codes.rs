@@ -1,5 +1,5 @@
 //! A row as the integers and scales that kernels compute with.
-use super::folder::from_e4m3;
+use super::folder::{FP4, NF4, from_e4m3};
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
@@ -19,6 +19,10 @@ pub enum Packs {
     W8F,
     /// `d·(q - z)`, 8 bits; blocks of 32.
     W8Z,
+    /// `scale·(q - z)`, 8 bits; blocks of 32.
+    W8FZ,
+    /// The same; blocks of 16, in twos.
+    W8H,
     /// `scale·e(q)`, codes being E4M3s; blocks of 32. A block with one that is no number has none for its
     /// scale.
     W8E,
@@ -28,6 +32,12 @@ pub enum Packs {
     W4Z,
     /// The same, `d` being a bfloat16.
     W4B,
+    /// `scale·(q - z)`, 4 bits; blocks of 16, in twos.
+    W4H,
+    /// `scale·t(q)`, codes being bitsandbytes' NF4; blocks of 32.
+    W4N,
+    /// The same of its FP4.
+    W4P,
     /// `d·q + m`, 4 bits; blocks of 32.
     W4M,
     /// `d·(q - 16)`; blocks of 32.
@@ -75,7 +85,9 @@ impl Codes {
         match packs {
             Packs::F32 => (q, f32) = (0, cols),
             Packs::F16 | Packs::Bf16 => (q, half) = (0, cols),
-            Packs::W8F | Packs::W8E => scale = cols / 32,
+            Packs::W8F | Packs::W8E | Packs::W4N | Packs::W4P => scale = cols / 32,
+            Packs::W8FZ => (scale, z) = (cols / 32, cols / 32),
+            Packs::W8H | Packs::W4H => (scale, z) = (cols / 16, cols / 16),
             Packs::W8Z | Packs::W4Z | Packs::W4B => (d, z) = (cols / 32, cols / 32),
             Packs::W8 | Packs::W4 | Packs::W5 => d = cols / 32,
             Packs::W4M | Packs::W5M => (d, m) = (cols / 32, cols / 32),
@@ -105,9 +117,14 @@ impl Codes {
             Packs::W8 => self.scaled(out, widened(&self.d), 128),
             Packs::W8F => self.scaled(out, self.scale.iter().copied(), 128),
             Packs::W8E => self.floating(out),
-            Packs::W8Z | Packs::W4Z => self.zeroed(out, widened(&self.d)),
+            Packs::W4N => self.listed(out, &NF4),
+            Packs::W4P => self.listed(out, &FP4),
+            Packs::W8FZ => self.zeroed::<32>(out, self.scale.iter().copied()),
+            Packs::W8H | Packs::W4H => self.zeroed::<16>(out, self.scale.iter().copied()),
+            Packs::W8Z | Packs::W4Z => self.zeroed::<32>(out, widened(&self.d)),
             Packs::W4B => {
-                self.zeroed(out, self.d.iter().map(|d| f32::from_bits(u32::from(*d) << 16)))
+                let scales = self.d.iter().map(|d| f32::from_bits(u32::from(*d) << 16));
+                self.zeroed::<32>(out, scales);
             }
             Packs::W4 => self.scaled(out, widened(&self.d), 8),
             Packs::W5 => self.scaled(out, widened(&self.d), 16),
@@ -123,8 +140,8 @@ impl Codes {
             each(out, q, |q| d * (i32::from(q) - bias) as f32);
         }
     }
-    fn zeroed(&self, out: &mut [f32], scales: impl Iterator<Item = f32>) {
-        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+    fn zeroed<const N: usize>(&self, out: &mut [f32], scales: impl Iterator<Item = f32>) {
+        let blocks = out.as_chunks_mut::<N>().0.iter_mut().zip(self.q.as_chunks::<N>().0);
         for ((out, q), (d, z)) in blocks.zip(scales.zip(&self.z)) {
             each(out, q, |q| d * (i32::from(q) - i32::from(*z)) as f32);
         }
@@ -133,6 +150,12 @@ impl Codes {
         let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
         for ((out, q), scale) in blocks.zip(&self.scale) {
             each(out, q, |q| scale * from_e4m3(q));
+        }
+    }
+    fn listed(&self, out: &mut [f32], table: &[f32; 16]) {
+        let blocks = out.as_chunks_mut::<32>().0.iter_mut().zip(self.q.as_chunks::<32>().0);
+        for ((out, q), scale) in blocks.zip(&self.scale) {
+            each(out, q, |q| scale * table[usize::from(q & 15)]);
         }
     }
     fn shifted(&self, out: &mut [f32]) {

@@ -1,5 +1,5 @@
-//! Blocks of 32 that quantised folders are translated to: integers with a zero or an f32 scale, and
-//! 8-bit floats.
+//! Blocks of 32 that quantised folders are translated to: integers with a zero or an f32 scale, or those of
+//! each half; 8-bit floats; and bitsandbytes' codes.
 use super::bits::{nibbles, part, u16_at};
 use super::codes::Codes;
 
@@ -21,6 +21,39 @@ pub(crate) fn from_e4m3(byte: u8) -> f32 {
     if byte & 0x80 == 0 { size } else { -size }
 }
 
+/// bitsandbytes' NF4: quantiles of a normal distribution.
+pub(crate) const NF4: [f32; 16] = [
+    -1.0,
+    -0.6961928,
+    -0.5250731,
+    -0.3949175,
+    -0.28444138,
+    -0.18477343,
+    -0.091050036,
+    0.0,
+    0.0795803,
+    0.1609302,
+    0.2461123,
+    0.33791524,
+    0.44070983,
+    0.562617,
+    0.72295684,
+    1.0,
+];
+
+/// bitsandbytes' FP4.
+pub(crate) const FP4: [f32; 16] = {
+    let mut all =
+        [0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let mut i = 0;
+    while i < 8 {
+        all[i] /= 12.0;
+        all[i + 8] = -all[i];
+        i += 1;
+    }
+    all
+};
+
 /// d, zero, 16 bytes of nibbles.
 pub(super) fn q4_z(bytes: &[u8], out: &mut Codes) {
     let blocks = bytes.as_chunks::<19>().0.iter().zip(out.q.as_chunks_mut().0);
@@ -36,6 +69,46 @@ pub(super) fn q8_z(bytes: &[u8], out: &mut Codes) {
     for ((block, q), (d, z)) in blocks.zip(out.d.iter_mut().zip(&mut out.z)) {
         (*d, *z) = (u16_at(block, 0), u16_at(block, 2));
         q.copy_from_slice(&block[4..]);
+    }
+}
+
+/// Scale (f32), zero (16 bits), 32 bytes.
+pub(super) fn q8_fz(bytes: &[u8], out: &mut Codes) {
+    let blocks = bytes.as_chunks::<38>().0.iter().zip(out.q.as_chunks_mut::<32>().0);
+    for ((block, q), (scale, z)) in blocks.zip(out.scale.iter_mut().zip(&mut out.z)) {
+        (*scale, *z) = (f32::from_le_bytes(*part(block, 0)), u16_at(block, 4));
+        q.copy_from_slice(&block[6..]);
+    }
+}
+
+/// Two scales (f32), two zeros (16 bits), 32 bytes.
+pub(super) fn q8_h(bytes: &[u8], out: &mut Codes) {
+    let blocks = bytes.as_chunks::<44>().0.iter().zip(out.q.as_chunks_mut::<32>().0);
+    let twos = out.scale.as_chunks_mut().0.iter_mut().zip(out.z.as_chunks_mut().0);
+    for ((block, q), (scale, z)) in blocks.zip(twos) {
+        *scale = [0, 4].map(|at| f32::from_le_bytes(*part(block, at)));
+        *z = [8, 10].map(|at| u16_at(block, at));
+        q.copy_from_slice(&block[12..]);
+    }
+}
+
+/// Two scales (f32), two zeros, 16 bytes of nibbles.
+pub(super) fn q4_h(bytes: &[u8], out: &mut Codes) {
+    let blocks = bytes.as_chunks::<26>().0.iter().zip(out.q.as_chunks_mut().0);
+    let twos = out.scale.as_chunks_mut().0.iter_mut().zip(out.z.as_chunks_mut().0);
+    for ((block, q), (scale, z)) in blocks.zip(twos) {
+        *scale = [0, 4].map(|at| f32::from_le_bytes(*part(block, at)));
+        *z = [8, 9].map(|at| u16::from(block[at]));
+        nibbles(part(block, 10), q);
+    }
+}
+
+/// Scale (f32), 16 bytes of nibbles.
+pub(super) fn q4_f(bytes: &[u8], out: &mut Codes) {
+    let blocks = bytes.as_chunks::<20>().0.iter().zip(out.q.as_chunks_mut().0);
+    for ((block, q), scale) in blocks.zip(&mut out.scale) {
+        *scale = f32::from_le_bytes(*part(block, 0));
+        nibbles(part(block, 4), q);
     }
 }
 

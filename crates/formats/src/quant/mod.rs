@@ -19,7 +19,7 @@ mod ternary;
 
 pub use codes::{Codes, Packs};
 pub use encode::quantise;
-pub(crate) use folder::from_e4m3;
+pub(crate) use folder::{FP4, NF4, from_e4m3};
 
 use crate::tensor::DType;
 
@@ -98,6 +98,11 @@ pub static FORMATS: &[Format] = &[
     format(DType::Q8_Z,    "Q8_Z",    None,       32,  36, coded(Packs::W8Z, folder::q8_z)),
     format(DType::Q8_F,    "Q8_F",    None,       32,  36, coded(Packs::W8F, folder::q8_f)),
     format(DType::Q8_E,    "Q8_E",    None,       32,  36, coded(Packs::W8E, folder::q8_f)),
+    format(DType::Q8_FZ,   "Q8_FZ",   None,       32,  38, coded(Packs::W8FZ, folder::q8_fz)),
+    format(DType::Q8_H,    "Q8_H",    None,       32,  44, coded(Packs::W8H, folder::q8_h)),
+    format(DType::Q4_H,    "Q4_H",    None,       32,  26, coded(Packs::W4H, folder::q4_h)),
+    format(DType::NF4,     "NF4",     None,       32,  20, coded(Packs::W4N, folder::q4_f)),
+    format(DType::FP4,     "FP4",     None,       32,  20, coded(Packs::W4P, folder::q4_f)),
 ];
 
 const fn format(
@@ -237,7 +242,8 @@ mod tests {
                 F32 | F16 | Bf16 | F64 | I8 | I16 | I32 | I64 | U8 | Bool | Q4_0 | Q4_1 | Q5_0 | Q5_1
                 | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | Q8_K | IQ1_S | IQ1_M | IQ2_XXS | IQ2_XS
                 | IQ2_S | IQ3_XXS | IQ3_S | IQ4_NL | IQ4_XS | TQ1_0 | TQ2_0 | MXFP4 | NVFP4 | Q1_0
-                | Q2_0 | F8_E4M3 | Q4_Z | Q4_B | Q8_Z | Q8_F | Q8_E => {}
+                | Q2_0 | F8_E4M3 | Q4_Z | Q4_B | Q8_Z | Q8_F | Q8_E | Q8_FZ
+                | Q8_H | Q4_H | NF4 | FP4 => {}
             }
         }
         let mut seen = std::collections::HashSet::new();
@@ -250,7 +256,7 @@ mod tests {
                 f.ggml.is_none_or(|id| Format::of_ggml(id).is_some_and(|g| g.dtype == f.dtype))
             );
         }
-        assert_eq!(seen.len(), 42);
+        assert_eq!(seen.len(), 47);
     }
 
     #[test]

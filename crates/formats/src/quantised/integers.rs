@@ -3,7 +3,7 @@
 use super::parts::{Parts, shaped, wrong};
 use super::scheme::Gptq;
 use super::unpack::{Packing, Zeros};
-use super::zeros::{dtype, put};
+use super::zeros::{Run, dtype, put};
 use super::{Made, Rows};
 use crate::error::Cause;
 use crate::tensor::{DType, Tensor, Weights};
@@ -244,13 +244,17 @@ pub(super) fn scale(t: &Tensor<'_>, i: usize) -> f32 {
 impl Integers {
     /// The same as a tensor, of the type that holds it.
     fn made(mut self, scales: DType) -> Made {
-        let even = |size: usize| size.is_multiple_of(32) || size >= self.cols;
         let middle = matches!(self.zeros, Zeros::Middle);
-        let whole = self.cols.is_multiple_of(32);
-        let of = |blocks: bool| dtype(scales, self.bits, middle, blocks && whole);
+        let of = |run| dtype(scales, self.bits, middle, run);
         let (as_is, order) = match &self.groups {
-            Groups::Even(size) => (of(even(*size)), None),
-            Groups::Listed(all) => (DType::F32, sorted(all).map(|order| (of(true), order))),
+            Groups::Even(size) => {
+                let fits = |run| size.is_multiple_of(run) || *size >= self.cols;
+                (of(Run::of(self.cols, fits)), None)
+            }
+            Groups::Listed(all) => {
+                let (order, run) = sorted(all);
+                (DType::F32, Some((of(run), order)))
+            }
         };
         let order = order.filter(|(dtype, _)| *dtype != DType::F32);
         (self.dtype, self.order) = (as_is, order.clone());
@@ -284,8 +288,8 @@ impl Integers {
                     &ordered[..]
                 }
             };
-            for (b, block) in row.chunks(step).enumerate() {
-                let column = order.map_or(b * step, |order| order[b * step] as usize);
+            let of = |column: usize| {
+                let column = order.map_or(column, |order| order[column] as usize);
                 let group = match &self.groups {
                     Groups::Even(size) => column / size,
                     Groups::Listed(all) => all[column] as usize,
@@ -295,20 +299,26 @@ impl Integers {
                     Side::Row => r * groups + group,
                     Side::One => 0,
                 };
-                let zero = self.zeros.zero(z.as_ref(), self.bits, r, (group, groups));
-                put(dtype, block, scale(&s, at), zero, out);
+                (scale(&s, at), self.zeros.zero(z.as_ref(), self.bits, r, (group, groups)))
+            };
+            let halved = matches!(dtype, DType::Q4_H | DType::Q8_H);
+            for (b, block) in row.chunks(step).enumerate() {
+                let first = of(b * step);
+                let second = if halved { of(b * step + step / 2) } else { first };
+                put(dtype, block, [first, second], out);
             }
         }
     }
 }
 
-/// Columns by their groups, if no block of them is then of two.
-fn sorted(groups: &[u32]) -> Option<Arc<[u32]>> {
+/// Columns by their groups, and how many together are then of one.
+fn sorted(groups: &[u32]) -> (Arc<[u32]>, Run) {
     let mut order: Vec<u32> = (0..groups.len() as u32).collect();
     order.sort_by_key(|column| groups[*column as usize]);
     let group = |column: &u32| groups[*column as usize];
     let one = |block: &[u32]| block.iter().all(|column| group(column) == group(&block[0]));
-    order.chunks(32).all(one).then(|| order.into())
+    let run = Run::of(groups.len(), |run| order.chunks(run).all(one));
+    (order.into(), run)
 }
 
 impl Rows for Integers {

@@ -4,13 +4,17 @@ use super::integers::scale;
 use super::parts::{Parts, shaped, wrong};
 use super::{Made, Rows};
 use crate::error::Cause;
+use crate::quant::{FP4, NF4};
 use crate::tensor::{DType, Weights};
 use serde::Deserialize;
 use std::ops::Range;
 
-/// A matrix, by elements of all rows together. No packed layout holds such a table, so it is widened.
+/// A matrix, by elements of all rows together. Of another table than bitsandbytes' own, or of rows that
+/// are no whole blocks of 32, it is widened.
 #[derive(Debug)]
 struct Table {
+    /// What it is made to.
+    dtype: DType,
     cols: usize,
     codes: String,
     block: usize,
@@ -64,9 +68,12 @@ pub(super) fn matrix(stem: &str, parts: &mut Parts<'_>) -> Result<Made, Cause> {
     } else {
         nested(&absmax.bytes, &state, at, parts, name)?
     };
-    let values = std::array::from_fn(|i| scale(&map, i));
-    let matrix = Table { cols, codes, block: state.blocksize, values, scales };
-    Ok(Made::new(DType::F32, vec![rows, cols], matrix))
+    let values: [f32; 16] = std::array::from_fn(|i| scale(&map, i));
+    let whole = cols.is_multiple_of(32) && state.blocksize.is_multiple_of(32);
+    let mut own = [(NF4, DType::NF4), (FP4, DType::FP4)].into_iter().filter(|_| whole);
+    let dtype = own.find(|(table, _)| *table == values).map_or(DType::F32, |(_, own)| own);
+    let matrix = Table { dtype, cols, codes, block: state.blocksize, values, scales };
+    Ok(Made::new(dtype, vec![rows, cols], matrix))
 }
 
 /// Scales that are codes of a table of 256, each block of them with a scale, and a sum for all.
@@ -97,10 +104,18 @@ fn nested(
 impl Rows for Table {
     fn write(&self, raw: &dyn Weights, rows: Range<usize>, out: &mut Vec<u8>) {
         let Some(q) = raw.get(&self.codes) else { return };
-        for i in rows.start * self.cols..rows.end * self.cols {
-            let code = q.bytes[i / 2] >> (4 * (1 - i % 2)) & 15;
-            let value = self.values[usize::from(code)] * self.scales[i / self.block];
-            out.extend(value.to_le_bytes());
+        let code = |i: usize| q.bytes[i / 2] >> (4 * (1 - i % 2)) & 15;
+        let elements = rows.start * self.cols..rows.end * self.cols;
+        if self.dtype == DType::F32 {
+            for i in elements {
+                let value = self.values[usize::from(code(i))] * self.scales[i / self.block];
+                out.extend(value.to_le_bytes());
+            }
+            return;
+        }
+        for from in elements.step_by(32) {
+            out.extend(self.scales[from / self.block].to_le_bytes());
+            out.extend((from..from + 16).map(|i| code(i) | code(i + 16) << 4));
         }
     }
 }

@@ -100,6 +100,13 @@ macro_rules! ymm {
             _mm256_cvtepi32_ps(a)
         }
         #[inline(always)]
+        unsafe fn pick(table: &[f32; 16], i: __m256i) -> __m256 {
+            // Each half by the three low bits; the fourth, moved to the sign, says which.
+            let low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr()), i);
+            let high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.as_ptr().add(8)), i);
+            _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32::<28>(i)))
+        }
+        #[inline(always)]
         unsafe fn from_bits(a: __m256i) -> __m256 {
             _mm256_castsi256_ps(a)
         }

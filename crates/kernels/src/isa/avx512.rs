@@ -102,6 +102,10 @@ unsafe impl Isa for Avx512 {
         _mm512_cvtepi32_ps(a)
     }
     #[inline(always)]
+    unsafe fn pick(table: &[f32; 16], i: __m512i) -> __m512 {
+        _mm512_permutexvar_ps(i, _mm512_loadu_ps(table.as_ptr()))
+    }
+    #[inline(always)]
     unsafe fn from_bits(a: __m512i) -> __m512 {
         _mm512_castsi512_ps(a)
     }

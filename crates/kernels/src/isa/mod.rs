@@ -105,6 +105,8 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn float(a: Self::I) -> Self::F;
     /// The same bits.
     unsafe fn from_bits(a: Self::I) -> Self::F;
+    /// Each lane's element of a table; `i` is below 16.
+    unsafe fn pick(table: &[f32; 16], i: Self::I) -> Self::F;
     /// `2^n` for `n` in -126..=127.
     unsafe fn exp2i(n: Self::I) -> Self::F;
 
@@ -206,10 +208,15 @@ macro_rules! tier {
                 matmul::w8x as matmul_w8x(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8f as matmul_w8f(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8z as matmul_w8z(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w8fz as matmul_w8fz(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w8h as matmul_w8h(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8e as matmul_w8e(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4 as matmul_w4(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4z as matmul_w4z(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4b as matmul_w4b(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4h as matmul_w4h(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4n as matmul_w4n(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4p as matmul_w4p(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4m as matmul_w4m(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w5 as matmul_w5(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w5m as matmul_w5m(t: &MatmulTask<'_>, p: Range<usize>);
@@ -241,10 +248,11 @@ macro_rules! tier {
             tile: <$isa as $crate::isa::Isa>::TILE,
             matmul: [
                 leaf::matmul_f32, leaf::matmul_f16, leaf::matmul_bf16, leaf::matmul_w8,
-                leaf::matmul_w8x, leaf::matmul_w8f, leaf::matmul_w8z, leaf::matmul_w8e,
-                leaf::matmul_w4, leaf::matmul_w4z, leaf::matmul_w4b, leaf::matmul_w4m,
-                leaf::matmul_w5, leaf::matmul_w5m, leaf::matmul_w2k, leaf::matmul_w4k,
-                leaf::matmul_w5k, leaf::matmul_w6k,
+                leaf::matmul_w8x, leaf::matmul_w8f, leaf::matmul_w8z, leaf::matmul_w8fz,
+                leaf::matmul_w8h, leaf::matmul_w8e, leaf::matmul_w4, leaf::matmul_w4z,
+                leaf::matmul_w4b, leaf::matmul_w4h, leaf::matmul_w4n, leaf::matmul_w4p,
+                leaf::matmul_w4m, leaf::matmul_w5, leaf::matmul_w5m, leaf::matmul_w2k,
+                leaf::matmul_w4k, leaf::matmul_w5k, leaf::matmul_w6k,
             ],
             quantise: leaf::quantise,
             norm: leaf::norm,

@@ -97,6 +97,14 @@ unsafe impl Isa for Neon {
         vcvtq_f32_s32(a)
     }
     #[inline(always)]
+    unsafe fn pick(table: &[f32; 16], i: int32x4_t) -> float32x4_t {
+        // By bytes: the four of element `i` are 4i and up.
+        let first = vmulq_s32(i, vdupq_n_s32(0x0404_0404));
+        let bytes = vreinterpretq_u8_s32(vaddq_s32(first, vdupq_n_s32(0x0302_0100)));
+        let table = vld1q_u8_x4(table.as_ptr().cast());
+        vreinterpretq_f32_u8(vqtbl4q_u8(table, bytes))
+    }
+    #[inline(always)]
     unsafe fn from_bits(a: int32x4_t) -> float32x4_t {
         vreinterpretq_f32_s32(a)
     }

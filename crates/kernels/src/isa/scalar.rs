@@ -123,6 +123,10 @@ unsafe impl Isa for Scalar {
         each(a, |x| x as f32)
     }
     #[inline(always)]
+    unsafe fn pick(table: &[f32; 16], i: Self::I) -> Self::F {
+        each(i, |i| table[i as usize & 15])
+    }
+    #[inline(always)]
     unsafe fn from_bits(a: Self::I) -> Self::F {
         each(a, |a| f32::from_bits(a as u32))
     }

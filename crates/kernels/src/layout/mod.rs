@@ -11,6 +11,7 @@ mod codes;
 mod float;
 mod pack;
 mod scales;
+pub mod tables;
 
 pub use pack::{RowCodes, Source};
 
@@ -38,6 +39,10 @@ pub enum Layout {
     W8F,
     /// `d·(q - z)`: 8 bits, f16 scale and zero per 32 (GPTQ).
     W8Z,
+    /// `scale·(q - z)`: 8 bits, f32 scale and zero per 32.
+    W8FZ,
+    /// `scale·(q - z)`: 8 bits, f32 scale and zero per 16, each half of a block.
+    W8H,
     /// `scale·e(q)`: 8-bit floats E4M3, an f32 scale per 32; f32 activations. Its not-a-number counts as
     /// 480: the scale says it.
     W8E,
@@ -47,6 +52,12 @@ pub enum Layout {
     W4Z,
     /// As `W4Z` with a bfloat16 scale.
     W4B,
+    /// As `W8H` with 4 bits.
+    W4H,
+    /// `scale·t(q)`: 4 bits of bitsandbytes' table NF4, an f32 scale per 32; f32 activations.
+    W4N,
+    /// As `W4N` of its table FP4.
+    W4P,
     /// `d·q + m`: 4 bits, f16 scale and minimum per 32 (Q4_1).
     W4M,
     /// `d·(q - 16)`: 5 bits (Q5_0).
@@ -74,7 +85,7 @@ pub enum Reads {
 
 impl Layout {
     /// Number of layouts.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 23;
     /// Every layout, in the order of its number.
     pub const ALL: [Layout; Layout::COUNT] = [
         Layout::F32,
@@ -84,10 +95,15 @@ impl Layout {
         Layout::W8X,
         Layout::W8F,
         Layout::W8Z,
+        Layout::W8FZ,
+        Layout::W8H,
         Layout::W8E,
         Layout::W4,
         Layout::W4Z,
         Layout::W4B,
+        Layout::W4H,
+        Layout::W4N,
+        Layout::W4P,
         Layout::W4M,
         Layout::W5,
         Layout::W5M,
@@ -108,7 +124,8 @@ impl Layout {
     /// What it multiplies with.
     pub fn reads(self) -> Reads {
         match self {
-            Layout::F32 | Layout::F16 | Layout::Bf16 | Layout::W8X | Layout::W8E => Reads::F32,
+            Layout::F32 | Layout::F16 | Layout::Bf16 => Reads::F32,
+            Layout::W8X | Layout::W8E | Layout::W4N | Layout::W4P => Reads::F32,
             _ => Reads::Q8,
         }
     }
@@ -121,10 +138,12 @@ impl Layout {
         match self {
             Layout::F32 => 32,
             Layout::F16 | Layout::Bf16 => 16,
-            Layout::W8 | Layout::W8X | Layout::W8F | Layout::W8Z | Layout::W8E => 8,
+            Layout::W8 | Layout::W8X | Layout::W8F | Layout::W8E => 8,
+            Layout::W8Z | Layout::W8FZ | Layout::W8H => 8,
             Layout::W6K => 6,
             Layout::W5 | Layout::W5M | Layout::W5K => 5,
-            Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4M | Layout::W4K => 4,
+            Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4H | Layout::W4M | Layout::W4K => 4,
+            Layout::W4N | Layout::W4P => 4,
             Layout::W2K => 2,
         }
     }
@@ -135,6 +154,10 @@ impl Layout {
             Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => 32,
             Layout::W4Z | Layout::W4B => 48,
             Layout::W8F | Layout::W8Z | Layout::W8E | Layout::W4M | Layout::W5M => 64,
+            Layout::W4N | Layout::W4P => 64,
+            Layout::W8FZ => 96,
+            Layout::W4H => 160,
+            Layout::W8H => 192,
             Layout::W4K | Layout::W5K => 256,
             Layout::W2K => 320,
             Layout::W6K => 288,
@@ -160,7 +183,19 @@ impl Layout {
     }
     /// Whether each block has a zero of its own.
     pub(crate) const fn zeroed(self) -> bool {
-        matches!(self, Layout::W4Z | Layout::W4B | Layout::W8Z)
+        matches!(self, Layout::W4Z | Layout::W4B | Layout::W8Z | Layout::W8FZ)
+    }
+    /// Whether each half of a block has a scale and a zero of its own.
+    pub(crate) const fn halved(self) -> bool {
+        matches!(self, Layout::W4H | Layout::W8H)
+    }
+    /// What codes stand for, where that is in a table.
+    pub(crate) const fn table(self) -> Option<&'static [f32; 16]> {
+        match self {
+            Layout::W4N => Some(&tables::NF4),
+            Layout::W4P => Some(&tables::FP4),
+            _ => None,
+        }
     }
     /// What a code is biased by, where that is the same for all.
     pub(crate) const fn offset(self) -> i32 {
@@ -176,7 +211,7 @@ impl Layout {
     const fn sub(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
-            Layout::W2K | Layout::W6K => 16,
+            Layout::W2K | Layout::W6K | Layout::W4H | Layout::W8H => 16,
             _ => 32,
         }
     }
@@ -283,7 +318,7 @@ impl Packed {
             let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
             for (j, (out, q)) in subs.enumerate() {
                 let (scale, min) = head.affine(within / layout.sub() + j);
-                let zero = head.zero();
+                let zero = head.zero(j);
                 for (out, &q) in out.iter_mut().zip(q) {
                     *out = scale * value(layout, q, zero) - min;
                 }
@@ -325,6 +360,9 @@ impl<'a> Panels<'a> {
 
 /// What a code stands for, before scales.
 fn value(layout: Layout, q: u8, zero: i32) -> f32 {
+    if let Some(table) = layout.table() {
+        return table[usize::from(q)];
+    }
     if layout != Layout::W8E {
         return (i32::from(q) - zero) as f32;
     }

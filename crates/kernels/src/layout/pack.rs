@@ -36,9 +36,9 @@ pub struct RowCodes {
     pub s: Vec<u8>,
     /// `t` per sub-block.
     pub t: Vec<u8>,
-    /// Zeros per block: W8Z's up to 256, others up to 255.
+    /// Zeros per block, in W8H and W4H per half: up to 256, of 4 bits up to 255.
     pub z: Vec<u16>,
-    /// W8F's and W8E's scales per 32.
+    /// f32 scales per block, in W8H and W4H per half.
     pub scale: Vec<f32>,
     /// F32's elements.
     pub f32: Vec<f32>,
@@ -75,7 +75,10 @@ fn lengths(layout: Layout, cols: usize) -> [usize; 9] {
     match layout {
         Layout::F32 => [0, 0, 0, 0, 0, 0, 0, cols, 0],
         Layout::F16 | Layout::Bf16 => [0, 0, 0, 0, 0, 0, 0, 0, cols],
-        Layout::W8F | Layout::W8E => [cols, 0, 0, 0, 0, 0, blocks, 0, 0],
+        Layout::W8F | Layout::W8E | Layout::W4N | Layout::W4P => {
+            [cols, 0, 0, 0, 0, 0, blocks, 0, 0]
+        }
+        Layout::W8FZ | Layout::W8H | Layout::W4H => [cols, 0, 0, 0, 0, subs, subs, 0, 0],
         Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => [cols, blocks, 0, 0, 0, 0, 0, 0, 0],
         Layout::W8Z | Layout::W4Z | Layout::W4B => [cols, blocks, 0, 0, 0, blocks, 0, 0, 0],
         Layout::W4M | Layout::W5M => [cols, blocks, blocks, 0, 0, 0, 0, 0, 0],

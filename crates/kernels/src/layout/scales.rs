@@ -3,7 +3,10 @@
 //! | layout | head of a block |
 //! |---|---|
 //! | W8, W8X, W4, W5 | `d` f16 |
-//! | W8F, W8E | scale f32 |
+//! | W8F, W8E, W4N, W4P | scale f32 |
+//! | W8FZ | scale f32, `z` f16 |
+//! | W8H | scale f32 of each half, `z` f16 of each |
+//! | W4H | scale f32 of each half, a byte vector of `z` of each |
 //! | W8Z | `d` f16, `z` f16 |
 //! | W4Z | `d` f16, a byte vector of `z` |
 //! | W4B | `d` bfloat16, a byte vector of `z` |
@@ -16,8 +19,23 @@ use half::f16;
 
 /// Writes the scales of block `b` of 16 rows.
 pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut [u8]) {
-    if matches!(layout, Layout::W8F | Layout::W8E) {
-        return lanes(head, rows, |row| row.scale[b].to_le_bytes());
+    let zero = |z: u16| f16::from_f32(f32::from(z)).to_le_bytes();
+    if layout.halved() {
+        for (h, at) in [2 * b, 2 * b + 1].into_iter().enumerate() {
+            lanes(&mut head[64 * h..], rows, |row| row.scale[at].to_le_bytes());
+            match layout {
+                Layout::W8H => lanes(&mut head[128 + 32 * h..], rows, |row| zero(row.z[at])),
+                _ => lanes(&mut head[128 + 16 * h..], rows, |row| [row.z[at] as u8]),
+            }
+        }
+        return;
+    }
+    if rows[0].d.is_empty() {
+        lanes(head, rows, |row| row.scale[b].to_le_bytes());
+        if layout == Layout::W8FZ {
+            lanes(&mut head[64..], rows, |row| zero(row.z[b]));
+        }
+        return;
     }
     lanes(head, rows, |row| row.d[b].to_le_bytes());
     if !rows[0].m.is_empty() {
@@ -25,9 +43,7 @@ pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut
     }
     match layout {
         Layout::W4Z | Layout::W4B => bytes::<1>(&mut head[32..], rows, |row| [row.z[b] as u8]),
-        Layout::W8Z => {
-            lanes(&mut head[32..], rows, |row| f16::from_f32(f32::from(row.z[b])).to_le_bytes());
-        }
+        Layout::W8Z => lanes(&mut head[32..], rows, |row| zero(row.z[b])),
         Layout::W4K | Layout::W5K => bytes::<12>(&mut head[64..], rows, |row| {
             let (s, t) = (&row.s.as_chunks::<8>().0[b], &row.t.as_chunks::<8>().0[b]);
             std::array::from_fn(|j| match j.checked_sub(8) {
@@ -86,10 +102,10 @@ impl<'a> Head<'a> {
     pub(super) fn affine(&self, j: usize) -> (f32, f32) {
         let byte = |at: usize, vector: usize| self.head[at + PANEL * vector + self.r];
         match self.layout {
-            Layout::W8F | Layout::W8E => {
-                let bytes = self.head[4 * self.r..].first_chunk().expect("within the head");
-                (f32::from_le_bytes(*bytes), 0.0)
+            Layout::W8F | Layout::W8FZ | Layout::W8E | Layout::W4N | Layout::W4P => {
+                (self.single(0), 0.0)
             }
+            Layout::W4H | Layout::W8H => (self.single(64 * j), 0.0),
             Layout::W4B => (f32::from_bits(u32::from(self.bits(0)) << 16), 0.0),
             Layout::W4M | Layout::W5M => (self.half(0), -self.half(32)),
             Layout::W4K | Layout::W5K => {
@@ -106,15 +122,22 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// What codes are biased by.
-    pub(super) fn zero(&self) -> i32 {
+    /// What codes of sub-block `j` are biased by.
+    pub(super) fn zero(&self, j: usize) -> i32 {
         match self.layout {
             Layout::W4Z | Layout::W4B => i32::from(self.head[32 + self.r]),
+            Layout::W4H => i32::from(self.head[128 + 16 * j + self.r]),
             Layout::W8Z => self.half(32) as i32,
+            Layout::W8FZ => self.half(64) as i32,
+            Layout::W8H => self.half(128 + 32 * j) as i32,
             layout => layout.offset(),
         }
     }
 
+    fn single(&self, at: usize) -> f32 {
+        let bytes = self.head[at + 4 * self.r..].first_chunk().expect("within the head");
+        f32::from_le_bytes(*bytes)
+    }
     fn half(&self, at: usize) -> f32 {
         f16::from_bits(self.bits(at)).to_f32()
     }

@@ -20,13 +20,24 @@ pub fn shape(layout: Layout) -> (u32, usize) {
     match layout {
         Layout::F32 | Layout::F16 | Layout::Bf16 => (0, 1),
         Layout::W8 | Layout::W8X | Layout::W8F | Layout::W8Z | Layout::W8E => (8, 32),
+        Layout::W8FZ => (8, 32),
+        Layout::W8H => (8, 16),
         Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4M => (4, 32),
+        Layout::W4N | Layout::W4P => (4, 32),
+        Layout::W4H => (4, 16),
         Layout::W5 | Layout::W5M => (5, 32),
         Layout::W2K => (2, 16),
         Layout::W4K => (4, 32),
         Layout::W5K => (5, 32),
         Layout::W6K => (6, 16),
     }
+}
+
+/// Whether scales are f32.
+fn singles(layout: Layout) -> bool {
+    let halves = matches!(layout, Layout::W8H | Layout::W4H);
+    let tables = matches!(layout, Layout::W4N | Layout::W4P);
+    halves || tables || matches!(layout, Layout::W8F | Layout::W8FZ | Layout::W8E)
 }
 
 /// Makes `out` row `i` of a matrix of `cols`; now and then all codes are at their highest.
@@ -44,7 +55,7 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
             let bits = |x: f32| half::bf16::from_f32(x).to_bits();
             return out.half.extend((0..cols).map(|_| bits(r.float())));
         }
-        Layout::W8F | Layout::W8E => {}
+        layout if singles(layout) => {}
         Layout::W4B => {
             let bits = |x| half::bf16::from_f32(half::f16::from_bits(x).to_f32()).to_bits();
             out.d.extend((0..blocks).map(|_| bits(half(0.05))));
@@ -54,8 +65,8 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
     if matches!(layout, Layout::W4M | Layout::W5M | Layout::W2K | Layout::W4K | Layout::W5K) {
         out.m.extend((0..blocks).map(|_| half(0.05)));
     }
-    if matches!(layout, Layout::W8F | Layout::W8E) {
-        out.scale.extend((0..blocks).map(|_| r.float()));
+    if singles(layout) {
+        out.scale.extend((0..cols / sub).map(|_| r.float()));
     }
     let steps = match layout {
         Layout::W2K => 16,
@@ -65,12 +76,12 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
     };
     // Codes at their highest are those farthest from a zero at its lowest.
     let zeros = match layout {
-        Layout::W4Z | Layout::W4B => 17,
-        Layout::W8Z => 257,
+        Layout::W4Z | Layout::W4B | Layout::W4H => 17,
+        Layout::W8Z | Layout::W8FZ | Layout::W8H => 257,
         _ => 0,
     };
     if zeros > 0 {
-        out.z.extend((0..blocks).map(|_| if full { 0 } else { r.below(zeros) as u16 }));
+        out.z.extend((0..cols / sub).map(|_| if full { 0 } else { r.below(zeros) as u16 }));
     }
     let mut step = |n| if full { n - 1 } else { r.below(n) } as u8;
     if steps > 0 {

@@ -1,5 +1,6 @@
-//! Layouts of integers with one scale per 32: W8, W8F, W8Z, W4, W4Z, W4B, W4M, W5, W5M.
-use super::codes::dots;
+//! Layouts of integers with one scale per 32: W8, W8F, W8Z, W8FZ, W4, W4Z, W4B, W4M, W5, W5M; and with one for
+//! each half of them: W8H, W4H.
+use super::codes::{dots, half_dots};
 use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
@@ -18,7 +19,8 @@ macro_rules! block_layouts {
         }
     )*};
 }
-block_layouts!(w8 W8, w8f W8F, w8z W8Z, w4 W4, w4z W4Z, w4b W4B, w4m W4M, w5 W5, w5m W5M);
+block_layouts!(w8 W8, w8f W8F, w8z W8Z, w8fz W8FZ, w8h W8H);
+block_layouts!(w4 W4, w4z W4Z, w4b W4B, w4h W4H, w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     #[inline(always)]
@@ -34,7 +36,9 @@ impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
             let together = const { Layout::ALL[LAYOUT].together() };
             for first in (0..x.blocks()).step_by(together) {
                 for b in first..first + together {
-                    if b < x.blocks() {
+                    if b < x.blocks() && layout.halved() {
+                        halves::<S, R, V>(layout, w, layout.place(b), (x, b), &mut y);
+                    } else if b < x.blocks() {
                         block::<S, R, V>(layout, w, layout.place(b), (x, b), &mut y);
                     }
                 }
@@ -61,7 +65,7 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
         let mut acc = [[S::splat_i(0); V]; R];
         if layout.zeroed() {
             for v in 0..V {
-                let zero = zeros::<S>(layout, w, head, v);
+                let zero = zeros::<S>(layout, w, head, (v, 0));
                 for r in 0..R {
                     acc[r][v] = S::mul_i(zero, S::splat_i(x.minus(r, b)));
                 }
@@ -85,13 +89,44 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
     }
 }
 
+/// Adds block `b`, each half of which has a scale and a zero.
+#[inline(always)]
+unsafe fn halves<S: Isa, const R: usize, const V: usize>(
+    layout: Layout,
+    w: Panel,
+    (head, codes): (usize, usize),
+    (x, b): (Input<R>, usize),
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: the block is within the panel and the rows, by the caller's promise.
+    unsafe {
+        for h in 0..2 {
+            let mut acc = [[S::splat_i(0); V]; R];
+            for v in 0..V {
+                let zero = zeros::<S>(layout, w, head, (v, h));
+                for r in 0..R {
+                    acc[r][v] = S::mul_i(zero, S::splat_i(x.minus_32(r, b, h) >> 5));
+                }
+            }
+            half_dots::<S, R, V>(layout.bits(), (w, codes), (x, b), h, &mut acc);
+            for v in 0..V {
+                let d = S::load(w.at::<S, 4>(head + 64 * h, v).cast());
+                for r in 0..R {
+                    let scale = S::mul(d, S::splat(x.scale(r, b)));
+                    y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+                }
+            }
+        }
+    }
+}
+
 /// Scales and minima at `at`.
 #[inline(always)]
 unsafe fn scales<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> (S::F, Option<S::F>) {
     // SAFETY: a block's head.
     unsafe {
         match layout {
-            Layout::W8F => (S::load(w.at::<S, 4>(at, v).cast()), None),
+            Layout::W8F | Layout::W8FZ => (S::load(w.at::<S, 4>(at, v).cast()), None),
             Layout::W4B => (S::load_bf16(w.at::<S, 2>(at, v).cast()), None),
             Layout::W4M | Layout::W5M => (
                 S::load_f16(w.at::<S, 2>(at, v).cast()),
@@ -102,16 +137,22 @@ unsafe fn scales<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> (S::F
     }
 }
 
-/// What codes are biased by, less what the instruction set takes off itself.
+/// What codes of half `h` are biased by, less what the instruction set takes off itself.
 #[inline(always)]
-unsafe fn zeros<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> S::I {
+unsafe fn zeros<S: Isa>(layout: Layout, w: Panel, at: usize, (v, h): (usize, usize)) -> S::I {
     // SAFETY: a block's head.
     unsafe {
-        if layout == Layout::W8Z {
-            let zero = S::round(S::load_f16(w.at::<S, 2>(at + 32, v).cast()));
+        let at = match layout {
+            Layout::W8FZ => at + 64,
+            Layout::W8H => at + 128 + 32 * h,
+            Layout::W4H => at + 128 + 16 * h,
+            _ => at + 32,
+        };
+        if layout.bits() == 8 {
+            let zero = S::round(S::load_f16(w.at::<S, 2>(at, v).cast()));
             S::add_i(zero, S::splat_i(S::WIDE - 128))
         } else {
-            S::load_u8(w.at::<S, 1>(at + 32, v))
+            S::load_u8(w.at::<S, 1>(at, v))
         }
     }
 }

@@ -1,8 +1,8 @@
-//! 8-bit weights with f32 activations. W8X's are an f16 scale times an integer, which is exact in f32, W8E's an
-//! f32 scale times a float, rounded; so the numbers are those of the F32 layout.
+//! Weights of few bits with f32 activations. W8X's are an f16 scale times an integer, which is exact in f32,
+//! W8E's, W4N's and W4P's an f32 scale times a float, rounded; so the numbers are those of the F32 layout.
 use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
-use crate::layout::Layout;
+use crate::layout::{Layout, tables};
 use crate::mat::MatmulTask;
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ macro_rules! wide_layouts {
         }
     )*};
 }
-wide_layouts!(w8x W8X, w8e W8E);
+wide_layouts!(w8x W8X, w8e W8E, w4n W4N, w4p W4P);
 
 impl<const LAYOUT: usize> Kernel for Wide<LAYOUT> {
     #[inline(always)]
@@ -35,13 +35,16 @@ impl<const LAYOUT: usize> Kernel for Wide<LAYOUT> {
                 let mut d = [S::splat(0.0); V];
                 for v in 0..V {
                     d[v] = match layout {
-                        Layout::W8E => S::load(w.at::<S, 4>(head, v).cast()),
-                        _ => S::load_f16(w.at::<S, 2>(head, v).cast()),
+                        Layout::W8X => S::load_f16(w.at::<S, 2>(head, v).cast()),
+                        _ => S::load(w.at::<S, 4>(head, v).cast()),
                     };
                 }
                 for g in 0..8 {
-                    let (w, x) = ((w, codes + 64 * g), (x, 32 * b + 4 * g));
-                    group::<S, R, V>(layout, w, &d, x, &mut sums);
+                    // Of 4 bits, two groups are in a vector.
+                    let (at, high) =
+                        if layout.bits() == 4 { (g / 2, g % 2 == 1) } else { (g, false) };
+                    let (w, x) = ((w, codes + 64 * at), (x, 32 * b + 4 * g));
+                    group::<S, R, V>((layout, high), w, &d, x, &mut sums);
                 }
             }
             let [mut even, odd] = sums;
@@ -55,10 +58,11 @@ impl<const LAYOUT: usize> Kernel for Wide<LAYOUT> {
     }
 }
 
-/// Adds the products of the four inputs from `k` on, whose codes lie at `at`.
+/// Adds the products of the four inputs from `k` on, whose codes lie at `at`, or in the high halves of
+/// what does.
 #[inline(always)]
 unsafe fn group<S: Isa, const R: usize, const V: usize>(
-    layout: Layout,
+    (layout, high): (Layout, bool),
     (w, at): (Panel, usize),
     d: &[S::F; V],
     (x, k): (Input<R>, usize),
@@ -69,12 +73,17 @@ unsafe fn group<S: Isa, const R: usize, const V: usize>(
         let mut codes = [S::splat_i(0); V];
         for v in 0..V {
             codes[v] = S::words(S::load_b(w.at::<S, 4>(at, v)));
+            if high {
+                codes[v] = S::shr_i::<4>(codes[v]);
+            }
         }
         for i in 0..4 {
             let mut weights = *d;
             for v in 0..V {
                 let value = match layout {
                     Layout::W8E => e4m3::<S>(codes[v]),
+                    Layout::W4N => S::pick(&tables::NF4, S::and_i(codes[v], S::splat_i(15))),
+                    Layout::W4P => S::pick(&tables::FP4, S::and_i(codes[v], S::splat_i(15))),
                     _ => {
                         let code = S::float(S::and_i(codes[v], S::splat_i(255)));
                         S::sub(code, S::splat(128.0))

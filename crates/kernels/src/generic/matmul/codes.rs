@@ -64,6 +64,43 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
     }
 }
 
+/// Adds the dots of half `h` of block `b`'s inputs, as [`dots`] without scales.
+#[inline(always)]
+pub(super) unsafe fn half_dots<S: Isa, const R: usize, const V: usize>(
+    bits: usize,
+    (w, at): (Panel, usize),
+    (x, b): (Input<R>, usize),
+    h: usize,
+    acc: &mut [[S::I; V]; R],
+) {
+    // SAFETY: the block is within the panel and the rows, by the caller's promise.
+    unsafe {
+        let length = run::<S>(bits).min(4);
+        let mut sums = [[S::open(S::splat_i(0)); V]; R];
+        each_group!(G => {
+            if G / 4 == h {
+                for v in 0..V {
+                    let codes = group::<S>(bits, w.at::<S, 4>(at, v), G);
+                    for r in 0..R {
+                        let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
+                        if G.is_multiple_of(length) {
+                            *sum = S::open(*acc);
+                        }
+                        let word = x.word(r, b, G);
+                        *sum = match bits {
+                            8 => S::dot4_wide(*sum, codes, word),
+                            _ => S::dot4(*sum, codes, word),
+                        };
+                        if G % length == length - 1 {
+                            *acc = S::close(*sum, *acc);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
 /// The codes of group `g`.
 #[inline(always)]
 unsafe fn group<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {

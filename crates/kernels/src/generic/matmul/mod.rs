@@ -4,7 +4,7 @@
 //! decoded once for its rows, its sums stay in registers, and one output's sum is the same sequence
 //! of operations in every tile: the tile's shape never shows in the numbers. Per 32 inputs of an
 //! integer layout these are: the exact integer dot; `y = fma(dot, d·xs, y)`; and with a minimum
-//! `y = fma(m, fsum, y)`. Layouts that read f32 activations take `y = fma(w, x, y)` input by input,
+//! `y = fma(m, fsum, y)`; where halves of 32 have scales of their own, half by half. Layouts that read f32 activations take `y = fma(w, x, y)` input by input,
 //! even and odd ones apart, and add both sums.
 #![expect(clippy::needless_range_loop, reason = "rows and vectors index several arrays")]
 mod block;
@@ -14,7 +14,7 @@ mod float;
 mod superblock;
 mod tile;
 
-pub(crate) use block::{w4, w4b, w4m, w4z, w5, w5m, w8, w8f, w8z};
-pub(crate) use block_f32::{w8e, w8x};
+pub(crate) use block::{w4, w4b, w4h, w4m, w4z, w5, w5m, w8, w8f, w8fz, w8h, w8z};
+pub(crate) use block_f32::{w4n, w4p, w8e, w8x};
 pub(crate) use float::{bf16, f16, f32};
 pub(crate) use superblock::{w2k, w4k, w5k, w6k};
