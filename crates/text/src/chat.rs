@@ -103,6 +103,19 @@ pub struct Function {
 #[serde(transparent)]
 pub struct Tool(pub Value);
 
+impl Function {
+    /// The arguments, if they are an object or a string that holds one; nothing is an empty one.
+    pub fn object(&self) -> Option<Map<String, Value>> {
+        match &self.arguments {
+            Value::Null => Some(Map::new()),
+            Value::String(text) if text.trim().is_empty() => Some(Map::new()),
+            Value::String(text) => serde_json::from_str(text).ok(),
+            Value::Object(object) => Some(object.clone()),
+            _ => None,
+        }
+    }
+}
+
 impl Message {
     /// A message of plain text.
     pub fn new(role: Role, content: impl Into<String>) -> Message {

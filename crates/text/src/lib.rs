@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod chat;
+pub mod reply;
 pub mod stream;
 pub mod template;
 pub mod tokenizer;
+pub mod tools;
 
 pub use tokenizer::Tokenizer;

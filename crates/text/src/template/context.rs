@@ -1,6 +1,6 @@
 //! A conversation as the variables of a template.
 use super::marks::Marks;
-use super::{Template, json, python};
+use super::{DateTime, Template, json, python};
 use crate::chat::{Chat, Content, Message, Part, Role, ToolCall};
 use minijinja::Value;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
@@ -18,6 +18,8 @@ pub(super) enum Form {
     Lenient,
     /// As text, and nothing counts as an empty list.
     Text,
+    /// The same, and a message without content has an empty one.
+    Filled,
 }
 
 /// Builds the variables of one rendering.
@@ -25,6 +27,7 @@ pub(super) struct Builder<'a> {
     pub template: &'a Template,
     pub marks: Marks<'a>,
     pub form: Form,
+    pub now: DateTime,
 }
 
 impl Builder<'_> {
@@ -37,6 +40,7 @@ impl Builder<'_> {
         [("documents".to_owned(), Value::from(()))]
             .into_iter()
             .chain(vars)
+            .chain(self.functions(chat))
             .chain(tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str()))))
             .chain([
                 ("messages".to_owned(), Value::from(messages)),
@@ -45,6 +49,21 @@ impl Builder<'_> {
                 (python::LENIENT.to_owned(), Value::from(self.form != Form::Exact)),
             ])
             .collect()
+    }
+    fn as_text(&self) -> bool {
+        matches!(self.form, Form::Text | Form::Filled)
+    }
+    /// Variables of templates that were written before there were `tools`.
+    fn functions(&self, chat: &Chat) -> Vec<(String, Value)> {
+        if !self.template.wants_functions {
+            return Vec::new();
+        }
+        let tools: Vec<&Json> = chat.tools.iter().map(|tool| &tool.0).collect();
+        let text = serde_json::to_string_pretty(&tools).unwrap_or_default();
+        let date = self.now.strftime("%Y-%m-%d %H:%M:%S GMT");
+        let given = [("functions", self.text(&text, false)), ("datetime", Value::from(date))];
+        let fresh = given.into_iter().filter(|(name, _)| !chat.vars.contains_key(*name));
+        fresh.map(|(name, value)| (name.to_owned(), value)).collect()
     }
     fn message(&self, message: &Message) -> Value {
         let ours = message.role == Role::Assistant;
@@ -73,9 +92,9 @@ impl Builder<'_> {
     }
     fn content(&self, content: Option<&Content>, ours: bool) -> Value {
         match content {
-            None if self.template.tests_content && self.form == Form::Exact => Value::from(()),
+            None if self.template.tests_content && self.form != Form::Filled => Value::from(()),
             None => Value::from(""),
-            Some(Content::Parts(parts)) if self.form != Form::Text => {
+            Some(Content::Parts(parts)) if !self.as_text() => {
                 let text = parts.iter().map(|Part::Text { text }| self.mark(text, ours)).collect();
                 let parts = parts.iter().map(|Part::Text { text }| {
                     Value::from_pairs([
@@ -108,8 +127,8 @@ impl Builder<'_> {
             },
             object => (self.json(object), None),
         };
-        match (self.form, text) {
-            (Form::Text, text) => Value::from(text.or(json::dumps(&value).ok())),
+        match (self.as_text(), text) {
+            (true, text) => Value::from(text.or(json::dumps(&value).ok())),
             (_, Some(text)) => Dual::value(value, text),
             (_, None) => value,
         }

@@ -5,6 +5,7 @@
 mod clock;
 mod context;
 mod json;
+mod lists;
 mod marks;
 mod python;
 mod source;
@@ -32,12 +33,15 @@ const OUTPUT_PER_BYTE: usize = 16;
 #[derive(Debug)]
 pub struct Template {
     env: Environment<'static>,
+    source: String,
     tokens: Vec<(String, String)>,
     controls: Controls,
     /// What the template itself looks for in messages.
     searched: Vec<String>,
     tests_content: bool,
     knows_developer: bool,
+    /// Whether it takes tools as a text called `functions`.
+    wants_functions: bool,
 }
 
 /// A rendered conversation.
@@ -107,11 +111,14 @@ impl Template {
         env.add_template_owned("chat", adapted).map_err(syntax_error)?;
         Ok(Template {
             env,
+            source: source.to_owned(),
             tokens: Vec::new(),
             controls: Controls::new([]),
             searched: source::searched(source),
             tests_content: source::tests_content(source),
             knows_developer: source.contains("developer"),
+            wants_functions: source::has_word(source, "functions")
+                && !source::has_word(source, "tools"),
         })
     }
     /// Gives the template the model's named tokens: `bos_token`, `eos_token`, ...
@@ -125,6 +132,10 @@ impl Template {
     pub fn with_controls(mut self, controls: impl IntoIterator<Item = String>) -> Template {
         self.controls = Controls::new(controls);
         self
+    }
+    /// The template as it came.
+    pub fn source(&self) -> &str {
+        &self.source
     }
     /// Renders a conversation.
     ///
@@ -141,8 +152,8 @@ impl Template {
         let marks =
             Marks::new(&self.controls, |c| used.contains(&c)).ok_or(TemplateError::NoMarks)?;
         let mut first = None;
-        for form in [Form::Exact, Form::Lenient, Form::Text] {
-            let context = context::Builder { template: self, marks, form }.chat(chat);
+        for form in [Form::Exact, Form::Lenient, Form::Text, Form::Filled] {
+            let context = context::Builder { template: self, marks, form, now }.chat(chat);
             match self.run(context, now, context::size(chat)) {
                 Ok(marked) => return Ok(self.prompt(marks, &marked)),
                 Err(e @ (TemplateError::Refused(_) | TemplateError::Endless(_))) => {

@@ -6,6 +6,7 @@
 //!
 //! The engine bounds steps and recursion, but neither how long one expression is nor how deep a
 //! value may grow by assignments: both are bounded here, as both end in its own recursion.
+use super::lists;
 use std::ops::Range;
 
 /// The filter that a loop's operand passes through.
@@ -40,7 +41,13 @@ pub(super) fn adapt(source: &str) -> Result<String, (usize, String)> {
         }
         match tag.starts_with("{{") {
             true => out.push_str(&escape_sums(tag)),
-            false => out.push_str(&adapt_block(tag)),
+            false => match lists::changed(parts(tag).0, parts(tag).1, parts(tag).2) {
+                Some(tags) => pieces(&tags).iter().for_each(|piece| match piece {
+                    Piece::Tag(tag) => out.push_str(&adapt_block(tag)),
+                    Piece::Text(text) => out.push_str(text),
+                }),
+                None => out.push_str(&adapt_block(tag)),
+            },
         }
     }
     Ok(out)
@@ -86,6 +93,11 @@ pub(super) fn tests_content(source: &str) -> bool {
         let not = usize::from(words.get(i + 2) == Some(&"not"));
         pair == ["content", "is"] && none(words.get(i + 2 + not))
     })
+}
+
+/// Whether a template has this word, in a tag or in its text.
+pub(super) fn has_word(source: &str, word: &str) -> bool {
+    source.split(|c| !is_word(c)).any(|other| other == word)
 }
 
 enum Piece<'a> {
