@@ -30,5 +30,5 @@ pub use rinfer_engine::request::{
 };
 pub use rinfer_engine::sample::{Sampling, SamplingError};
 pub use rinfer_engine::session::{Reply, Session};
-pub use rinfer_grammar::{Grammar, GrammarError, Spacing};
+pub use rinfer_grammar::{After, Constraint, Grammar, GrammarError, Matcher, Spacing};
 pub use rinfer_text::chat::{Message, Role};

@@ -5,15 +5,18 @@
 //! read and rewritten here, so that nothing in it is ignored.
 #![forbid(unsafe_code)]
 
+mod after;
 mod ecma;
 mod error;
 mod gbnf;
 mod grammar;
+mod lenient;
 mod matcher;
 mod pattern;
 mod schema;
 mod vocabulary;
 
+pub use after::After;
 pub use error::GrammarError;
 pub use grammar::Grammar;
 pub use matcher::Matcher;

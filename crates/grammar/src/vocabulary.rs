@@ -68,6 +68,20 @@ impl Vocabulary {
         self.len() == 0
     }
 
+    /// Tokens that end an answer.
+    pub(crate) fn ends(&self) -> &[u32] {
+        self.0.trie.eos_tokens()
+    }
+
+    /// The tokens that the model would write a text with.
+    pub(crate) fn tokens(&self, text: &str) -> Vec<u32> {
+        Env(self.0.clone()).tokenize_bytes(text.as_bytes())
+    }
+
+    pub(crate) fn trie(&self) -> &TokTrie {
+        &self.0.trie
+    }
+
     /// What grammars are compiled with: built at the first call, then shared.
     pub(crate) fn factory(&self) -> Result<Arc<ParserFactory>, GrammarError> {
         self.0.factory.get_or_init(|| self.build()).clone()

@@ -14,7 +14,7 @@ fn refused(schema: &str) -> (String, String) {
 }
 
 #[test]
-fn white_space_is_bounded_and_the_end_is_forced() {
+fn j1_white_space_is_bounded_and_the_end_is_forced() {
     let spaces = [b'\n', b' ', b'\t', b'\r'].map(u32::from);
     for schema in [
         json!({"type": "object", "properties": {"a": {"type": "integer", "maximum": 9}},
@@ -39,7 +39,7 @@ fn white_space_is_bounded_and_the_end_is_forced() {
 }
 
 #[test]
-fn references() {
+fn j2_j3_references() {
     let schema = r##"{"$defs": {"s": {"enum": ["a", "b"]}, "t~/ %": {"const": 7}, "b": true,
             "n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}},
                   "additionalProperties": false},
@@ -71,8 +71,93 @@ fn references() {
     assert_eq!(refused(r##"{"anyOf": [{"$ref": "#"}]}"##).0, "#");
 }
 
+/// Enumerations, strings, arrays and booleans behind a reference keep what they are.
 #[test]
-fn patterns_search() {
+fn j2_references_to_each_type() {
+    let m = matcher(
+        r##"{"$defs": {"e": {"enum": ["x", "y"]}, "c": {"const": 3}, "s": {"type": "string", "maxLength": 2},
+            "a": {"type": "array", "items": {"$ref": "#/$defs/e"}}, "b": {"type": "boolean"}},
+        "type": "array", "prefixItems": [{"$ref": "#/$defs/e"}, {"$ref": "#/$defs/c"}, {"$ref": "#/$defs/s"},
+            {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}"##,
+    );
+    assert!(takes(&m, r#"["x",3,"ab",["y","x"],true]"#));
+    for bad in
+        [r#"[{"#, r#"["z"#, r#"["x",4"#, r#"["x",3,"abc"#, r#"["x",3,"",["z"#, r#"["x",3,"",[],0"#]
+    {
+        assert!(feed(&m, bad.as_bytes()).0 < bad.len(), "{bad}");
+    }
+}
+
+/// Strings of a bounded length are counted, not spelled out; schemas may be deep.
+#[test]
+fn j6_large_counts_and_depth_compile_at_once() {
+    let mut deep = json!({"type": "string", "maxLength": 2000});
+    for _ in 0..30 {
+        deep = json!({"type": "object", "properties": {"a": deep}, "required": ["a"]});
+    }
+    bytes();
+    for schema in [deep, json!({"properties": {"s": {"type": "string", "maxLength": 1_000_000}}})] {
+        let start = std::time::Instant::now();
+        compact(&schema).unwrap();
+        let took = start.elapsed();
+        println!("{took:?}");
+        // 50 ms where the code is optimised and the machine quiet.
+        assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    }
+}
+
+/// What one tool's schema has too much of is left out and said; the others never hear of it.
+#[test]
+fn j5_what_tools_may_not_say_is_left_out() {
+    let lenient = |schema: &str| {
+        let schema = serde_json::from_str(schema).unwrap();
+        let (matcher, warnings) = Grammar::lenient(&schema, Spacing::Compact, bytes()).unwrap();
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        (matcher, said)
+    };
+    let (m, said) = lenient(
+        r#"{"type": "object", "properties": {"path": {"type": "string", "pattern": "^(?!/)", "maxLength": 3},
+            "kinds": {"items": {"enum": ["a", "b"], "typo": 1}}, "n": {"not": {"minimum": 2}, "type": "integer"}},
+            "additionalProperties": false}"#,
+    );
+    for place in
+        ["#/properties/path/pattern", "#/properties/kinds/items/typo", "#/properties/n/not"]
+    {
+        assert!(said.iter().any(|w| w.contains(place)), "{place}: {said:?}");
+    }
+    assert_eq!(said.len(), 3);
+    assert!(takes(&m, r#"{"path":"/a","kinds":["b"],"n":3}"#));
+    for bad in [r#"{"path":"abcd"#, r#"{"kinds":["c"#, r#"{"n":"#.to_owned().as_str()] {
+        let bad = if bad.ends_with(':') { format!("{bad}true") } else { bad.to_owned() };
+        assert!(feed(&m, bad.as_bytes()).0 < bad.len(), "{bad}");
+    }
+    // Names that are keywords, a schema that is none, one that nothing satisfies, a draft of another time.
+    let (m, said) =
+        lenient(r#"{"type": "object", "properties": {"not": {"if": {}, "type": "null"}}}"#);
+    assert!(
+        said.len() == 1 && takes(&m, r#"{"not":null}"#) && !takes(&m, r#"{"not":1}"#),
+        "{said:?}"
+    );
+    assert!(takes(&lenient(r#"{"properties": {"a": 7}}"#).0, r#"{"a":{}}"#));
+    assert!(takes(
+        &lenient(r#"{"type": "object", "required": ["a"], "properties": {"a": false}}"#).0,
+        "{}"
+    ));
+    assert_eq!(
+        lenient(r#"{"$schema": "http://json-schema.org/draft-04/schema#", "type": "null"}"#)
+            .1
+            .len(),
+        1
+    );
+    let many: String = (0..60).map(|i| format!("\"p{i}\": {{\"typo\": 1}},")).collect();
+    let (m, said) =
+        lenient(&format!("{{\"type\": \"object\", \"properties\": {{{many} \"z\": true}}}}"));
+    assert!(said.len() > 30 && takes(&m, r#"{"p1":1}"#) && !takes(&m, "1"));
+    assert!(lenient(r#"{"type": "integer", "minimum": 3}"#).1.is_empty());
+}
+
+#[test]
+fn j5_patterns_search() {
     for (pattern, good, bad) in [
         ("\\S", "a b", "  "),
         ("[0-9]", "x1y", "xy"),
@@ -115,7 +200,7 @@ fn patterns_search() {
 }
 
 #[test]
-fn strings_are_json_at_every_byte() {
+fn j9_strings_are_json_at_every_byte() {
     // Each prefix of a string, and all bytes that may come next, by the standard.
     let free = matcher(r#"{"type": "string"}"#);
     let bounded = matcher(r#"{"type": "string", "maxLength": 10}"#);
@@ -158,7 +243,7 @@ fn strings_are_json_at_every_byte() {
 }
 
 #[test]
-fn lengths_count_characters_and_escapes_stay_reachable() {
+fn j8_lengths_count_characters_and_escapes_stay_reachable() {
     let m = matcher(r#"{"type": "string", "minLength": 2, "maxLength": 3}"#);
     for good in [r#""\n\"""#, r#""\u0001\\x""#, r#""😀é漢""#, r#""\ud83d\ude00x""#] {
         assert!(takes(&m, good), "{good}");
@@ -172,7 +257,7 @@ fn lengths_count_characters_and_escapes_stay_reachable() {
 }
 
 #[test]
-fn what_is_no_json_is_unreachable() {
+fn j9_what_is_no_json_is_unreachable() {
     let any = Grammar::Json(Spacing::Compact).compile(bytes()).unwrap();
     for bad in [
         "",
@@ -282,7 +367,7 @@ fn what_is_no_json_is_unreachable() {
 }
 
 #[test]
-fn properties_keep_their_order() {
+fn j11_properties_keep_their_order() {
     let m = matcher(
         r#"{"type": "object", "required": ["m", "extra", "z"],
             "properties": {"z": {"type": "null"}, "a": {"type": "null"}, "m": {"type": "null"}}}"#,
@@ -295,7 +380,7 @@ fn properties_keep_their_order() {
 }
 
 #[test]
-fn numbers_keep_their_bounds() {
+fn j13_numbers_keep_their_bounds() {
     let cases = [
         (
             json!({"type": "integer", "minimum": -3, "maximum": 12}),
@@ -365,7 +450,7 @@ fn numbers_keep_their_bounds() {
 }
 
 #[test]
-fn counts_of_items_and_properties() {
+fn j13_counts_of_items_and_properties() {
     let m = matcher(r#"{"type": "array", "items": {"const": 1}, "minItems": 2, "maxItems": 3}"#);
     assert!(takes(&m, "[1,1]") && takes(&m, "[1,1,1]"));
     assert!(!takes(&m, "[1]") && !takes(&m, "[1,1,1,1]") && !takes(&m, "[]"));
@@ -388,7 +473,7 @@ fn counts_of_items_and_properties() {
 }
 
 #[test]
-fn unknown_keywords_are_refused_by_path() {
+fn j12_unknown_keywords_are_refused_by_path() {
     for (schema, path) in [
         (r#"{"properties": {"a": {"typo": 1}}}"#, "#/properties/a/typo"),
         (r#"{"items": {"uniqueItems": true}}"#, "#/items/uniqueItems"),
