@@ -13,6 +13,8 @@
 //! # }
 //! ```
 //!
+//! An answer can be a value of a type: [`Session::ask`].
+//!
 //! The same request gives the same answer, bit for bit, whatever else the model does at the time,
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]

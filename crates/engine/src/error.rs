@@ -90,6 +90,14 @@ pub enum Error {
     /// A request was refused or failed.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// An answer is not of the type that was asked for.
+    #[error("the answer is no {name}: {problem}")]
+    Typed {
+        /// The type.
+        name: &'static str,
+        /// Why not, and what would help.
+        problem: String,
+    },
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -4,11 +4,12 @@ use crate::batch::TokenId;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::language::Language;
+use crate::language::{Language, Said, Thoughts};
 use crate::load::{Load, Opened};
 use crate::request::{Cancel, Event, Events, Finish, Request, RequestError, Usage};
 use crate::sample::Sampling;
 use crate::session::Session;
+use rinfer_grammar::After;
 use rinfer_text::stream::Decoder;
 use rinfer_text::template::DateTime;
 use std::path::Path;
@@ -73,7 +74,7 @@ impl Model {
     /// # Errors
     /// As [`Model::complete`].
     pub fn generate(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Events> {
-        self.submit(self.constrained(prompt, sampling)?)
+        self.submit(self.constrained(prompt, sampling, None)?)
     }
 
     /// A request with this model's end tokens, to be changed and submitted: its constraint is yours to set.
@@ -82,14 +83,25 @@ impl Model {
         Request { prompt, sampling, end, constraint: None, until: None, logprobs: None, keep: true }
     }
 
-    /// The same, with the grammar that `sampling` names.
-    fn constrained(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Request> {
+    /// The same, with the grammar that `sampling` names, after the answer's thoughts.
+    fn constrained(
+        &self,
+        prompt: Vec<TokenId>,
+        sampling: &Sampling,
+        thoughts: Option<Thoughts>,
+    ) -> Result<Request> {
         let mut request = self.request(prompt, sampling);
-        if let Some(grammar) = &sampling.grammar {
-            let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
-            let matcher = grammar.compile(vocabulary).map_err(RequestError::from)?;
-            request.constraint = Some(Box::new(matcher));
-        }
+        let Some(grammar) = &sampling.grammar else { return Ok(request) };
+        let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
+        let matcher = grammar.compile(vocabulary).map_err(RequestError::from)?;
+        request.constraint = Some(match thoughts {
+            None => Box::new(matcher),
+            Some(Thoughts { tags, open }) => {
+                let after = After::new(matcher, vocabulary, tags.close, None);
+                let after = after.map_err(RequestError::from)?;
+                Box::new(if open { after } else { after.or_at_once(tags.open) })
+            }
+        });
         Ok(request)
     }
 
@@ -126,7 +138,9 @@ impl Model {
     ) -> Result<Answer> {
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
         let text = Text::new(self.0.language.clone(), &sampling.stop, starts);
-        let mut request = self.constrained(prompt, sampling)?;
+        // A text that goes on has no thoughts.
+        let thoughts = self.language().thoughts(&prompt).filter(|_| starts);
+        let mut request = self.constrained(prompt, sampling, thoughts)?;
         if !sampling.stop.is_empty() {
             let mut watched = text.clone();
             request.until = Some(Box::new(move |id| {
@@ -135,7 +149,8 @@ impl Model {
             }));
         }
         let events = self.submit(request)?;
-        Ok(Answer { _model: self.clone(), events, text, over: false, finish: None, usage })
+        let said = Said::new(thoughts);
+        Ok(Answer { _model: self.clone(), events, text, said, over: false, finish: None, usage })
     }
 }
 
@@ -144,6 +159,7 @@ impl Model {
 pub struct Answer {
     events: Events,
     text: Text,
+    said: Said,
     over: bool,
     finish: Option<Finish>,
     usage: Usage,
@@ -164,6 +180,10 @@ impl Answer {
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
     }
+    /// Where in the text so far what follows thoughts begins.
+    pub(crate) fn begins(&self) -> usize {
+        self.said.begins
+    }
 }
 
 impl Iterator for Answer {
@@ -178,7 +198,10 @@ impl Iterator for Answer {
                 }
                 Event::Token(chosen) => {
                     self.usage.generated += 1;
-                    self.text.push(chosen.id)
+                    let name = self.text.control(chosen.id);
+                    let text = self.text.push(chosen.id);
+                    self.said.push(text, name.as_deref());
+                    text
                 }
                 Event::Done(finish, usage) => {
                     (self.finish, self.usage, self.over) = (Some(finish), usage, true);
@@ -209,6 +232,12 @@ struct Text {
 impl Text {
     fn new(language: Arc<Language>, stop: &[String], starts: bool) -> Text {
         Text { language, decoder: Decoder::new(stop.to_vec()), first: starts }
+    }
+    /// The name of a control token.
+    fn control(&self, id: TokenId) -> Option<String> {
+        let tokenizer = &self.language.tokenizer;
+        let name = tokenizer.is_control(id.0).then(|| tokenizer.token(id.0)).flatten();
+        name.map(|name| name.into_owned())
     }
     /// The text that `id` makes certain.
     fn push(&mut self, id: TokenId) -> &str {

@@ -72,6 +72,11 @@ impl Session {
         self.messages.clear();
     }
 
+    /// Keeps the first `length` messages.
+    pub(crate) fn forget_after(&mut self, length: usize) {
+        self.messages.truncate(length);
+    }
+
     /// The messages, oldest first, without the system's.
     pub fn history(&self) -> &[Message] {
         &self.messages
@@ -109,6 +114,10 @@ impl Reply<'_> {
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.answer.canceller()
+    }
+    /// Where in the text what follows thoughts begins.
+    pub(crate) fn begins(&self) -> usize {
+        self.answer.begins()
     }
 }
 

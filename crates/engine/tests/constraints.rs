@@ -141,6 +141,30 @@ fn j14_the_form_begins_where_thoughts_end() {
     assert!(text.starts_with(">{>{>{</think>{"), "{text}");
 }
 
+/// A model may think first, or begin with its form at once.
+#[test]
+fn j14_thoughts_are_the_models_choice() {
+    let vocabulary = vocabulary();
+    let after = || {
+        let after = After::new(matcher(&vocabulary), &vocabulary, "</think>", Some(4)).unwrap();
+        after.or_at_once("b:")
+    };
+    let (text, finish) = written(after(), 100, |_| vec![NEWLINE, id(" ")]);
+    assert_eq!(finish, Finish::Stop);
+    serde_json::from_str::<Value>(&text).unwrap();
+    // The first token of an opening text is a beginning of all of it.
+    let (text, finish) = written(after(), 100, |_| vec![END, id("b"), id("c")]);
+    assert_eq!(finish, Finish::Stop);
+    assert!(text.starts_with("b:bbbb</think>{"), "{text}");
+    let mut taken = after();
+    for first in [id("b"), id("{")] {
+        taken.accept(first).unwrap();
+        taken.rollback(1).unwrap();
+    }
+    taken.accept(id("b")).unwrap();
+    assert_eq!(taken.forced(), [id(":")]);
+}
+
 #[test]
 fn j14_thoughts_have_a_budget() {
     let vocabulary = vocabulary();

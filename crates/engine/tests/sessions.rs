@@ -302,6 +302,96 @@ fn warm_is_cold_on_goldens() {
     }
 }
 
+/// A person, of everything that types are made of.
+#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
+struct Person {
+    zeta: u8,
+    age: std::num::NonZeroU16,
+    alive: bool,
+    kind: Kind,
+    #[serde(rename = "Tags of it")]
+    tags: std::collections::BTreeSet<i8>,
+    pair: (i8, Option<Box<Person>>),
+    shape: Shape,
+}
+
+#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Big,
+    Small,
+}
+
+#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(tag = "is", deny_unknown_fields)]
+enum Shape {
+    Round { radius: u16 },
+    Square,
+}
+
+/// A model that likes some bytes, in this order, and none other.
+fn liking(bytes: &'static [u8]) -> (Model, Log) {
+    model(move |_| {
+        let mut logits = vec![0.0; VOCAB];
+        for (rank, byte) in bytes.iter().enumerate() {
+            logits[id_of(*byte) as usize] = 20.0 - rank as f32;
+        }
+        logits
+    })
+}
+
+/// Whatever the model likes, what comes is a value of the type, or says why it is none.
+#[test]
+fn types_are_kept() {
+    for likes in ["9}]f", "]0}tn", "7S]n}b", "1]n}-,", "\n ]}n"] {
+        let (model, _) = liking(likes.as_bytes());
+        let mut chat = model.session();
+        *chat.sampling() = Sampling { max_tokens: Some(300), ..Sampling::greedy() };
+        chat.sampling().stop = vec!["{".to_owned()];
+        let before = chat.sampling().clone();
+        let person = chat.ask::<Person>("Who?").unwrap_or_else(|e| panic!("{likes}: {e}"));
+        assert_eq!((chat.history().len(), &before), (2, &*chat.sampling()));
+        let text = chat.history()[1].content.as_ref().unwrap().text();
+        assert_eq!(serde_json::from_str::<Person>(&text).unwrap(), person, "{likes}");
+        let place = |key: &str| text.find(&format!("\"{key}\":")).unwrap();
+        assert!(place("zeta") < place("age") && place("kind") < place("Tags of it"), "{text}");
+    }
+    let (model, _) = liking(b"9}]f");
+    let mut chat = model.session();
+    *chat.sampling() = Sampling { max_tokens: Some(20), ..Sampling::greedy() };
+    assert_eq!(chat.ask::<u8>("How many?").unwrap(), 99);
+    let two = chat.history().len();
+    let cut = chat.ask::<Person>("Who?").unwrap_err().to_string();
+    assert!(cut.contains("Person: it was cut after 20 tokens"), "{cut}");
+    let refused = chat.ask::<std::net::IpAddr>("Where?").unwrap_err().to_string();
+    assert!(refused.contains("#/format"), "{refused}");
+    assert_eq!(chat.history().len(), two);
+}
+
+/// A model that thinks answers in the form that was asked for after its thoughts, whoever opened them.
+#[test]
+fn j14_types_come_after_thoughts() {
+    for opened in [true, false] {
+        let open = if opened { "<think>\n" } else { "{# <think> #}" };
+        let template = TEMPLATE.replace("assistant\n", &format!("assistant\n{open}"));
+        let limits = limits(1, CONTEXT, CONTEXT, 64);
+        let thought = if opened { "{7}</think>" } else { "<think>{7}</think>" };
+        let script = move |tokens: &[u32]| {
+            let start = ids(if opened { "<think>\n" } else { "assistant\n" });
+            let at = tokens.windows(start.len()).position(|w| w == start).unwrap() + start.len();
+            one_hot(ids(thought).get(tokens.len() - at).copied().unwrap_or(id_of(b'5')))
+        };
+        let executor = Box::new(Scripted::new(&limits, script));
+        let now = || DateTime::from_unix(0);
+        let model = Model::new(executor, limits, VOCAB, language(Some(&template)), now).unwrap();
+        let mut chat = model.session();
+        *chat.sampling() = Sampling { max_tokens: Some(200), ..Sampling::greedy() };
+        assert_eq!(chat.ask::<u8>("How many?").unwrap(), 55);
+        let said = chat.history()[1].content.as_ref().unwrap().text();
+        assert_eq!(said, format!("{thought}55"));
+    }
+}
+
 fn submit(model: &Model, prompt: &[TokenId]) -> Events {
     let request = model.request(prompt.to_vec(), &Sampling { seed: 3, ..greedy(20, &[]) });
     let request = Request { logprobs: Some(2), end: [].into(), ..request };

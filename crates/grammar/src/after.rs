@@ -17,8 +17,10 @@ pub struct After<C> {
     budget: usize,
     /// Tokens that may end the closing text and go on.
     crossing: Vec<u32>,
+    /// What may be written first instead of the form, so that it comes after the closing text.
+    opening: Vec<u32>,
     before: Vec<u32>,
-    /// Tokens since the closing text, once it has come.
+    /// Tokens since the closing text, once it has come, or since the beginning without an opening one.
     after: Option<usize>,
 }
 
@@ -62,14 +64,32 @@ impl<C: Constraint> After<C> {
             } else {
                 (0..vocabulary.len() as u32).filter(text).collect()
             },
+            opening: Vec::new(),
             before: Vec::new(),
             after: None,
         })
     }
 
-    /// What is left of the closing text where it must come.
+    /// Begins `inner` at once, unless the answer begins with `open`, a token or a text.
+    pub fn or_at_once(mut self, open: &str) -> After<C> {
+        let token = self.vocabulary.control(open);
+        self.opening = token.map_or_else(|| self.vocabulary.tokens(open), |id| vec![id]);
+        self
+    }
+
+    /// Whether the answer may still begin with its form or with an opening text.
+    fn undecided(&self) -> Option<u32> {
+        let first = self.before.is_empty() && self.after.is_none();
+        self.opening.first().copied().filter(|_| first)
+    }
+
+    /// What is left of the opening text, or of the closing one where it must come.
     fn due(&self) -> &[u32] {
-        let written = self.before.len().checked_sub(self.budget);
+        if let Some(rest @ [_, ..]) = self.opening.get(self.before.len()..) {
+            return rest;
+        }
+        let thoughts = self.before.len() - self.opening.len();
+        let written = thoughts.checked_sub(self.budget);
         written.map_or(&[], |n| self.closing.get(n..).unwrap_or_default())
     }
 
@@ -106,6 +126,14 @@ impl<C: Constraint> Constraint for After<C> {
         if self.after.is_some() {
             return self.inner.mask(logits);
         }
+        if let Some(open) = self.undecided() {
+            let liked = logits.get(open as usize).copied();
+            self.inner.mask(logits)?;
+            if let (Some(liked), Some(logit)) = (liked, logits.get_mut(open as usize)) {
+                *logit = liked;
+            }
+            return Ok(());
+        }
         let mut exclude = |id: u32| {
             if let Some(logit) = logits.get_mut(id as usize) {
                 *logit = f32::NEG_INFINITY;
@@ -126,6 +154,9 @@ impl<C: Constraint> Constraint for After<C> {
     }
 
     fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
+        if self.undecided().is_some_and(|open| open != id) {
+            self.after = Some(0);
+        }
         if let Some(after) = &mut self.after {
             self.inner.accept(id)?;
             *after += 1;
@@ -165,7 +196,8 @@ impl<C: Constraint> Constraint for After<C> {
         if inner > 0 {
             self.inner.rollback(inner)?;
         }
-        self.after = self.after.map(|n| n - inner).filter(|_| outer == 0);
+        let began = |n: &usize| outer == 0 && (*n > 0 || !self.before.is_empty());
+        self.after = self.after.map(|n| n - inner).filter(began);
         self.before.truncate(self.before.len() - outer);
         Ok(())
     }

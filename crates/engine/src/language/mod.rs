@@ -2,8 +2,10 @@
 mod folder;
 mod gguf;
 mod stored;
+mod thoughts;
 
 pub use stored::Stored;
+pub(crate) use thoughts::{Said, Thoughts};
 
 use crate::batch::TokenId;
 use crate::error::{Error, Result};
