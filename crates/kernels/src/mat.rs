@@ -58,11 +58,21 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// Bytes that a core fetches together, two lines of its cache.
+const LINES: usize = 128;
+/// Elements that are left over where a matrix begins with such lines.
+const SPARE: usize = LINES / size_of::<f32>() - 1;
+
 /// An owned f32 matrix `[rows, cols]` whose row count moves below a fixed capacity, so that a
 /// forward pass allocates nothing.
+///
+/// It begins where lines of the cache do: where rows are whole lines, so are the parts that threads
+/// write side by side, and no vector is in two.
 #[derive(Debug, Default)]
 pub struct Mat {
     data: Vec<f32>,
+    /// The first element.
+    first: usize,
     rows: usize,
     cols: usize,
 }
@@ -70,14 +80,19 @@ pub struct Mat {
 impl Mat {
     /// Zeroed, with room for `capacity` rows; `rows` starts at `capacity`.
     pub fn new(capacity: usize, cols: usize) -> Mat {
-        Mat { data: vec![0.0; capacity * cols], rows: capacity, cols }
+        let data = match capacity * cols {
+            0 => Vec::new(),
+            len => vec![0.0; len + SPARE],
+        };
+        let first = data.as_ptr().align_offset(LINES).min(data.len().min(SPARE));
+        Mat { data, first, rows: capacity, cols }
     }
     /// Sets the number of rows in use. Contents are unspecified but initialised.
     ///
     /// # Panics
     /// Beyond the capacity.
     pub fn resize(&mut self, rows: usize) {
-        assert!(rows * self.cols <= self.data.len(), "{rows} rows of {} do not fit", self.cols);
+        assert!(rows * self.cols <= self.room(), "{rows} rows of {} do not fit", self.cols);
         self.rows = rows;
     }
     /// Number of rows in use.
@@ -88,9 +103,12 @@ impl Mat {
     pub fn cols(&self) -> usize {
         self.cols
     }
-    /// Bytes held.
+    /// Bytes that its elements may take.
     pub fn bytes(&self) -> usize {
-        self.data.len() * 4
+        self.room() * size_of::<f32>()
+    }
+    fn room(&self) -> usize {
+        self.data.len().saturating_sub(SPARE)
     }
     /// Row `i`.
     pub fn row(&self, i: usize) -> &[f32] {
@@ -119,16 +137,17 @@ impl Mat {
     }
     /// The elements in use, row after row.
     pub fn data(&self) -> &[f32] {
-        &self.data[..self.rows * self.cols]
+        &self.data[self.first..][..self.rows * self.cols]
     }
     /// The elements in use, to write.
     pub fn data_mut(&mut self) -> &mut [f32] {
-        &mut self.data[..self.rows * self.cols]
+        &mut self.data[self.first..][..self.rows * self.cols]
     }
     /// A shared handle to write disjoint parts from several threads.
     pub(crate) fn shared(&mut self) -> Shared<'_> {
         let Mat { rows, cols, .. } = *self;
-        Shared { data: self.data.as_mut_ptr(), rows, cols, stride: cols, lent: PhantomData }
+        let data = self.data[self.first..].as_mut_ptr();
+        Shared { data, rows, cols, stride: cols, lent: PhantomData }
     }
 }
 
@@ -216,7 +235,7 @@ impl<'a> Seen<'a> {
     /// One that nobody writes.
     pub(crate) fn of(mat: &'a Mat) -> Seen<'a> {
         let Mat { rows, cols, .. } = *mat;
-        let data = mat.data.as_ptr().cast_mut();
+        let data = mat.data().as_ptr().cast_mut();
         Seen(Shared { data, rows, cols, stride: cols, lent: PhantomData })
     }
     /// Number of rows.

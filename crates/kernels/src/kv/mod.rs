@@ -150,6 +150,15 @@ pub struct Shares {
     pub heads: usize,
 }
 
+impl Shares {
+    /// Those from row `row` on.
+    pub(crate) fn from(self, row: usize, v_dim: usize) -> Shares {
+        let first = row * self.heads;
+        let stats = self.stats.wrapping_add(2 * first);
+        Shares { stats, values: self.values.wrapping_add(first * v_dim), ..self }
+    }
+}
+
 /// Joins a page's share to those of the pages before it: with `m = max(m₁, m₂)`,
 /// `a = exp(m₁ - m)` and `b = exp(m₂ - m)`, the sum is `l₁·a + l₂·b` and the values `o₁·a + o₂·b`,
 /// one product and one fused multiply-add each.

@@ -2,21 +2,20 @@
 use super::BLOCK;
 use super::work::Work;
 use crate::act;
-use crate::kv::MergeTask;
+use crate::kv::{MergeTask, Shares};
 use crate::team::Worker;
 use std::ops::Range;
 
 impl Work<'_> {
-    /// Divides some heads of a row by their sums, and makes their 8-bit form where they are whole
-    /// blocks. A sink joins a sum as the share of one more page.
-    pub(super) fn finish(&self, row: usize, heads: Range<usize>) {
+    /// Divides some heads of a row by their sums, puts them where they belong, and makes their 8-bit
+    /// form where they are whole blocks. A sink joins a sum as the share of one more page.
+    pub(super) fn finish(&self, row: usize, heads: Range<usize>, shares: Shares) {
         let v_dim = self.shape.v_dim;
-        for head in heads.clone() {
-            let out = self.result(row, head);
-            // SAFETY: this head of this row is the calling task's.
+        for (i, head) in heads.clone().enumerate() {
+            // SAFETY: these shares are the calling task's.
             let (stats, values) = unsafe {
-                let values = std::slice::from_raw_parts_mut(out.values, v_dim);
-                (std::slice::from_raw_parts_mut(out.stats, 2), values)
+                let values = std::slice::from_raw_parts_mut(shares.values.add(i * v_dim), v_dim);
+                (std::slice::from_raw_parts_mut(shares.stats.add(2 * i), 2), values)
             };
             if let Some(sinks) = self.shape.sinks {
                 let (page_stats, page_values) = (&[sinks[head], 1.0], self.nothing);
@@ -27,8 +26,14 @@ impl Work<'_> {
             let inverse = 1.0 / stats[1];
             values.iter_mut().for_each(|value| *value *= inverse);
         }
+        let (from, len) = (heads.start * v_dim, heads.len() * v_dim);
+        let out = self.out.f32().at(row, from, len);
+        if !std::ptr::eq(out, shares.values) {
+            // SAFETY: these heads of this row are the calling task's, and lie elsewhere.
+            unsafe { shares.values.copy_to_nonoverlapping(out, len) };
+        }
         if self.q8 && self.blocks_of(heads.len()) {
-            self.quantise_some(row, heads.start * v_dim, heads.len() * v_dim);
+            self.quantise_some(row, from, len);
         }
     }
 

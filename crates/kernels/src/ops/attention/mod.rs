@@ -91,8 +91,8 @@ impl AttentionScratch {
         let rows = rows.max(1);
         let group = shape.heads / shape.kv_heads;
         let pages = context.div_ceil(PAGE) * shape.kv_heads * rows;
-        // As many shares of one row as keep the threads busy, but one block's at least.
-        let shares = rows.min(BLOCK).max(pages.min(32 * threads));
+        // As many shares of one row as keep the threads busy, but a block's for each at least.
+        let shares = (rows.min(BLOCK) * threads).max(pages.min(32 * threads));
         AttentionScratch {
             blocks: Vec::with_capacity(rows),
             stats: vec![0.0; 2 * rows * shape.heads],

@@ -176,7 +176,9 @@ impl<'a> Work<'a> {
         if self.waves == 0 {
             // Heads last: blocks of one sequence read the same pages.
             let blocks = self.blocks.len();
-            return worker.phase(blocks * heads, |unit| self.whole(unit % blocks, unit / blocks));
+            return worker.phase(blocks * heads, |unit| {
+                self.whole(unit % blocks, unit / blocks, worker.index());
+            });
         }
         let start = i / 2 * self.slots;
         let wave = start..self.pages.min(start + self.slots);
@@ -195,19 +197,24 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// All pages of a block and K/V head, each joined to those before it.
-    fn whole(&self, block: usize, head: usize) {
+    /// All pages of a block and K/V head, each joined to those before it in the thread's own slot:
+    /// in the rows of the result, threads would take lines of the cache from each other.
+    fn whole(&self, block: usize, head: usize, thread: usize) {
         let b = self.blocks[block];
         if self.entry == Entry::Tasks {
             // SAFETY: the head of the one row is this task's.
             unsafe { self.enter(head) };
         }
-        let first = head * self.shape.group();
+        let (to, group) = (self.slot(thread), self.shape.group());
         for page in b.page..b.page + b.pages {
-            self.attend(b, head, page, self.result(b.row, first), true);
+            self.attend(b, head, page, to, true);
         }
-        for row in b.row..b.row + b.rows {
-            self.finish(row, first..first + self.shape.group());
+        for row in 0..b.rows {
+            self.finish(
+                b.row + row,
+                head * group..(head + 1) * group,
+                to.from(row, self.shape.v_dim),
+            );
         }
     }
 
@@ -259,7 +266,9 @@ impl<'a> Work<'a> {
             }
         }
         if own.end <= wave.end {
-            (block.row..block.row + block.rows).for_each(|row| self.finish(row, all..all + 1));
+            for row in block.row..block.row + block.rows {
+                self.finish(row, all..all + 1, self.result(row, all));
+            }
         }
     }
 
