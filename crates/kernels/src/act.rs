@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Inputs to an activation block.
 pub const BLOCK: usize = 32;
 
+/// What is below this in magnitude is brought to 8 bits as zero: 127 divided by it must be finite.
+pub(crate) const SMALLEST: f32 = 1e-36;
+
 /// The 8-bit form of 32 inputs of a row.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(4))]

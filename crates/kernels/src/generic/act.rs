@@ -1,11 +1,8 @@
 //! Elementwise work on activations.
 use super::lanes;
 use super::math;
-use crate::act::{BLOCK, Block, QuantRow};
+use crate::act::{BLOCK, Block, QuantRow, SMALLEST};
 use crate::isa::Isa;
-
-/// Blocks whose largest magnitude is below this are zero: 127 divided by it must be finite.
-const SMALLEST: f32 = 1e-36;
 
 #[inline(always)]
 pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], mut out: QuantRow<'_>) {
@@ -25,11 +22,34 @@ pub(crate) unsafe fn quantise<S: Isa>(x: &[f32], mut out: QuantRow<'_>) {
     }
 }
 
+/// The same with one scale for all, and what makes codes of it: whole blocks only, and of these only
+/// what a product with codes of one offset reads.
+#[inline(always)]
+pub(crate) unsafe fn quantise_by<S: Isa>(
+    x: &[f32],
+    (scale, inverse): (f32, f32),
+    mut out: QuantRow<'_>,
+) {
+    for (b, x) in x.as_chunks::<BLOCK>().0.iter().enumerate() {
+        let out = out.block(b);
+        if inverse == 0.0 {
+            *out = Block { scale, ..Block::default() };
+            continue;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let [a, b] = codes::<S>(x, inverse, &mut out.q);
+            out.minus = -S::total(S::add_i(a, b));
+        }
+        (out.scale, out.fsum, out.minus_32) = (scale, 0.0, [0; 2]);
+    }
+}
+
 #[inline(always)]
 unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
     // SAFETY: the caller's promise; the lanes divide 32.
     unsafe {
-        let largest = magnitude::<S>(x);
+        let largest = S::largest(largest::<S>(x));
         if largest < SMALLEST || largest == f32::INFINITY {
             // What is no number must not be hidden by the rounding.
             let scale = if largest < SMALLEST { 0.0 } else { f32::NAN };
@@ -38,6 +58,7 @@ unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
         }
         // No code exceeds 127 in magnitude.
         let [a, b] = codes::<S>(x, 127.0 / largest, &mut out.q);
+        let (a, b) = (S::total(a), S::total(b));
         out.minus = -a - b;
         out.minus_32 = [-32 * a, -32 * b];
         out.scale = largest / 127.0;
@@ -45,23 +66,47 @@ unsafe fn block<S: Isa>(x: &[f32; BLOCK], out: &mut Block) {
     }
 }
 
-/// The largest `|x|`, or infinity if one is infinite or NaN.
+/// What codes are multiplied by and what makes them, where these are the largest magnitudes: zeros
+/// below what can be told apart, and NaN where it is infinite.
 #[inline(always)]
-unsafe fn magnitude<S: Isa>(x: &[f32; BLOCK]) -> f32 {
+pub(crate) unsafe fn scales<S: Isa>(largest: S::F) -> (S::F, S::F) {
     // SAFETY: the caller's promise.
     unsafe {
-        let (mut largest, infinity) = (S::splat(0.0), S::splat(f32::INFINITY));
-        for at in (0..BLOCK).step_by(S::LANES) {
-            let x = S::abs(S::load(x.as_ptr().add(at)));
-            largest = S::max(largest, S::select_lt(x, infinity, x, infinity));
-        }
-        S::largest(largest)
+        let (zero, most) = (S::splat(0.0), S::splat(127.0));
+        let (least, infinity) = (S::splat(SMALLEST), S::splat(f32::INFINITY));
+        let nan = S::splat(f32::NAN);
+        let scale = S::select_lt(largest, infinity, S::div(largest, most), nan);
+        let inverse = S::div(most, largest);
+        (S::select_lt(largest, least, zero, scale), S::select_lt(largest, least, zero, inverse))
     }
 }
 
-/// `q = round(x·inverse)`; returns the sums of both halves.
+/// The largest `|x|` by lane, infinite where one is infinite or NaN.
 #[inline(always)]
-unsafe fn codes<S: Isa>(x: &[f32; BLOCK], inverse: f32, q: &mut [i8; BLOCK]) -> [i32; 2] {
+pub(crate) unsafe fn largest<S: Isa>(x: &[f32]) -> S::F {
+    // SAFETY: the caller's promise; the lanes divide the length.
+    unsafe {
+        let mut largest = S::splat(0.0);
+        for at in (0..x.len()).step_by(S::LANES) {
+            largest = S::max(largest, shown::<S>(S::load(x.as_ptr().add(at))));
+        }
+        largest
+    }
+}
+
+/// `|x|`, or infinity in place of what is no number.
+#[inline(always)]
+pub(crate) unsafe fn shown<S: Isa>(x: S::F) -> S::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (x, infinity) = (S::abs(x), S::splat(f32::INFINITY));
+        S::select_lt(x, infinity, x, infinity)
+    }
+}
+
+/// `q = round(x·inverse)`; returns the sums of both halves, by lane.
+#[inline(always)]
+unsafe fn codes<S: Isa>(x: &[f32; BLOCK], inverse: f32, q: &mut [i8; BLOCK]) -> [S::I; 2] {
     // SAFETY: the caller's promise; the lanes divide a half.
     unsafe {
         let mut sums = [S::splat_i(0); 2];
@@ -70,7 +115,7 @@ unsafe fn codes<S: Isa>(x: &[f32; BLOCK], inverse: f32, q: &mut [i8; BLOCK]) -> 
             S::store_i8(q.as_mut_ptr().add(at), code);
             sums[at / 16] = S::add_i(sums[at / 16], code);
         }
-        [S::total(sums[0]), S::total(sums[1])]
+        sums
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! A position's codes and scales depend on its own key and value alone.
 use super::{KvShape, PAGE};
+use crate::act::SMALLEST;
 use crate::layout::{Layout, PANEL, panel_bytes};
 use half::f16;
 use std::ops::Range;
@@ -16,8 +17,10 @@ use std::ops::Range;
 const BLOCK: usize = Layout::W8.block();
 /// What a code is biased by.
 const BIAS: i32 = Layout::W8.offset();
-/// Scales of magnitudes below this are zero: 127 divided by them must be finite.
-const SMALLEST: f32 = 1e-36;
+
+/// What is added to it and taken away again is rounded to a whole number, ties to even ones; by an
+/// instruction that every CPU has.
+const ROUND: f32 = 1.5 * (1 << 23) as f32;
 
 /// Where a head's parts lie in a page.
 #[derive(Clone, Copy)]
@@ -150,5 +153,5 @@ fn scales(x: &[f32]) -> (f32, f32) {
 
 fn biased(x: f32, inverse: f32) -> u8 {
     // What is no number counts as zero here.
-    ((x * inverse).round_ties_even() as i32 + BIAS) as u8
+    ((x * inverse + ROUND - ROUND) as i32 + BIAS) as u8
 }

@@ -352,6 +352,7 @@ impl<'a> Panels<'a> {
         self.rows
     }
     /// Panel `p`.
+    #[inline]
     pub(crate) fn panel(self, p: usize) -> &'a [u8] {
         let bytes = panel_bytes(self.layout, self.cols);
         &self.data[p * bytes..][..bytes]
@@ -373,6 +374,7 @@ fn value(layout: Layout, q: u8, zero: i32) -> f32 {
 }
 
 /// Bytes of a panel.
+#[inline]
 pub(crate) const fn panel_bytes(layout: Layout, cols: usize) -> usize {
     if layout.floats() {
         return padded(cols.saturating_mul(PANEL / 8 * layout.bits()));

@@ -27,8 +27,12 @@ const RAMP: [f32; 16] = {
     }
     ramp
 };
-/// As many numbers to a query as a page has positions.
-type Lines = [[f32; PAGE]; BATCH];
+/// As many numbers to a query as a page has positions, twice: none of their vectors is in two lines
+/// of the cache.
+#[repr(align(64))]
+struct Lines {
+    _numbers: [[[f32; PAGE]; BATCH]; 2],
+}
 
 /// A query on a page.
 #[derive(Clone, Copy)]
@@ -126,7 +130,7 @@ unsafe fn attend<S: Isa>(t: &PageTask<'_>, queries: &[Query]) {
     let (of_keys, of_values) = (t.head_dim.div_ceil(PAGE), t.v_dim.div_ceil(PAGE));
     // SAFETY: the caller's promise; what is uninitialised is not read.
     unsafe {
-        let mut scratch = std::mem::MaybeUninit::<[Lines; 2]>::uninit();
+        let mut scratch = std::mem::MaybeUninit::<Lines>::uninit();
         let weights = scratch.as_mut_ptr().cast::<f32>();
         // Channels of the queries, and later of the values.
         let part = weights.add(BATCH * PAGE);
@@ -186,29 +190,56 @@ unsafe fn line<'a>(lines: *mut f32, i: usize, len: usize) -> &'a mut [f32] {
 /// the earlier pages'.
 #[inline(always)]
 unsafe fn weigh<S: Isa>(t: &PageTask<'_>, queries: &[Query], weights: *mut f32) -> Join {
-    let (mut stats, mut page) = (Stats::ZERO, Stats::ZERO);
+    let mut page = Stats::ZERO;
     // SAFETY: the caller's promise.
     unsafe {
         // All maxima and then all exponentials, so that one line's wait is hidden by the others.
-        let seeing = || queries.iter().enumerate().filter(|(_, query)| query.sees());
-        for (i, query) in seeing() {
-            page.max[i] = score::<S>(t, query, line(weights, i, PAGE));
-        }
-        for (i, query) in seeing() {
+        scores::<S>(t, queries, weights, &mut page);
+        for (i, _) in seeing(queries) {
             let x = line(weights, i, PAGE);
             for at in (0..PAGE).step_by(S::LANES) {
                 let x = x.as_mut_ptr().add(at);
                 S::store(x, math::exp::<S>(S::sub(S::load(x), S::splat(page.max[i]))));
             }
             page.sum[i] = lanes::sum::<S>(x);
-            if query.joins {
-                let earlier = t.out.stats.add(2 * query.share);
-                (stats.max[i], stats.sum[i]) = (*earlier, *earlier.add(1));
-            }
         }
-        let join = stats.join::<S>(&page, queries.len());
-        for (i, query) in seeing() {
-            let of = if query.joins { &stats } else { &page };
+        joins::<S>(t, queries, &page)
+    }
+}
+
+/// Those that see any position.
+#[inline(always)]
+fn seeing(queries: &[Query]) -> impl Iterator<Item = (usize, &Query)> {
+    queries.iter().enumerate().filter(|(_, query)| query.sees())
+}
+
+/// Turns products to scores, and finds their maxima.
+#[inline(always)]
+unsafe fn scores<S: Isa>(
+    t: &PageTask<'_>,
+    queries: &[Query],
+    products: *mut f32,
+    page: &mut Stats,
+) {
+    for (i, query) in seeing(queries) {
+        // SAFETY: the caller's promise.
+        page.max[i] = unsafe { score::<S>(t, query, line(products, i, PAGE)) };
+    }
+}
+
+/// Joins a page's maxima and sums to the earlier pages'.
+#[inline(always)]
+unsafe fn joins<S: Isa>(t: &PageTask<'_>, queries: &[Query], page: &Stats) -> Join {
+    let mut stats = Stats::ZERO;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (i, query) in seeing(queries).filter(|(_, query)| query.joins) {
+            let earlier = t.out.stats.add(2 * query.share);
+            (stats.max[i], stats.sum[i]) = (*earlier, *earlier.add(1));
+        }
+        let join = stats.join::<S>(page, queries.len());
+        for (i, query) in seeing(queries) {
+            let of = if query.joins { &stats } else { page };
             let out = t.out.stats.add(2 * query.share);
             (*out, *out.add(1)) = (of.max[i], of.sum[i]);
         }
