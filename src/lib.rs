@@ -15,6 +15,29 @@
 //!
 //! An answer can be a value of a type: [`Session::ask`].
 //!
+//! With tools, and with what is thought, said and called apart:
+//!
+//! ```no_run
+//! use rinfer::{Ask, Delta, Load, Message, Model, Role, Sampling, Tool};
+//!
+//! # fn main() -> Result<(), rinfer::Error> {
+//! let model = Model::load("model.gguf", Load::default())?;
+//! let tools = vec![Tool::function("now", "The time.", serde_json::json!({"type": "object"}))];
+//! let messages = vec![Message::new(Role::User, "How late is it?")];
+//! let ask = Ask { messages, tools, ..Ask::default() };
+//! for delta in model.turn(&ask, &Sampling::default())? {
+//!     match delta? {
+//!         Delta::Reasoning(_) => {}
+//!         Delta::Content(text) => print!("{text}"),
+//!         Delta::Open { name, .. } => print!("{name}"),
+//!         Delta::Arguments { json, .. } => print!("{json}"),
+//!         Delta::Close { .. } | Delta::Broken { .. } => println!(),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The same request gives the same answer, bit for bit, whatever else the model does at the time,
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
@@ -30,7 +53,9 @@ pub use rinfer_engine::model::{Answer, Model};
 pub use rinfer_engine::request::{
     Cancel, Chosen, Event, Events, Finish, Request, RequestError, Usage,
 };
-pub use rinfer_engine::sample::{Sampling, SamplingError};
+pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
 pub use rinfer_engine::session::{Reply, Session};
+pub use rinfer_engine::turn::{Ask, Turn};
 pub use rinfer_grammar::{After, Constraint, Grammar, GrammarError, Matcher, Spacing};
-pub use rinfer_text::chat::{Message, Role};
+pub use rinfer_text::chat::{Message, Role, Tool, ToolCall};
+pub use rinfer_text::reply::Delta;

@@ -173,6 +173,34 @@ fn answers_as_json() {
     }
 }
 
+/// Thoughts are no part of the answer, and no longer than they may be.
+#[test]
+fn thoughts() {
+    let m = &tiny("thoughts");
+    let file = Path::new(m).join("tokenizer_config.json");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let opened = config.replace("<|im_start|>assistant\\n", "<|im_start|>assistant\\n<think>");
+    assert_ne!(opened, config);
+    std::fs::write(&file, opened).unwrap();
+    let args = ["run", m, "Hi", "--json", "--max-tokens", "30", "--seed", "3"];
+    let all = json(&args);
+    assert!(all["text"] == "" && !all["thoughts"].as_str().unwrap().is_empty(), "{all}");
+    let some = json(&[&args[..], &["--think-budget", "12"]].concat());
+    let thoughts = some["thoughts"].as_str().unwrap();
+    assert!(all["thoughts"].as_str().unwrap().starts_with(thoughts), "{all} {some}");
+    assert!(!some["text"].as_str().unwrap().contains("</think>") && some["text"] != "", "{some}");
+    let none = json(&[&args[..], &["--think", "off"]].concat());
+    assert!(none["thoughts"] == "" && none["text"] != "", "{none}");
+    let printed = rinfer(&["run", m, "Hi", "--max-tokens", "30", "--seed", "3"]);
+    assert_eq!(text(&printed), "\n", "thoughts are not printed where nobody watches");
+    check_failure(&["run", m, "Hi", "--think", "maybe"], 2, &["--think", "auto, on or off"]);
+    check_failure(&["run", m, "Hi", "--raw", "--think", "on"], 2, &["--think", "--raw"]);
+    let chat =
+        piped(&["chat", m, "--max-tokens", "20"], "/think\nHi\n/think\n/think off\n/params\n");
+    let said = String::from_utf8_lossy(&chat.stderr);
+    assert!(said.contains("no thoughts came") && said.contains("think off"), "{said}");
+}
+
 #[test]
 fn answers_of_a_form() {
     let m = &tiny("answers_of_a_form");

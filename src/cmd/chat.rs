@@ -29,6 +29,7 @@ const HELP: &str = "\
 /system [TEXT]     set what the model is told before the conversation; nothing clears it
 /set NAME VALUE    set a sampling flag: /set temperature 0.7
 /params            show the sampling in force
+/think [HOW]       auto, on or off; alone, what the model thought before its last answer
 /retry             another answer to the last message
 /undo              take the last message and its answer back
 /reset             forget the conversation
@@ -57,7 +58,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let (name, context) = (args.model.as_ref().unwrap_or(&own), model.limits().context);
         env.say(Log::Warn, format!("{name}, context {context}. /help shows commands"));
     }
-    let mut chat = Chat { session, interrupt, env, stats: None, terminal };
+    let mut chat = Chat { session, interrupt, env, stats: None, thoughts: String::new(), terminal };
     while let Some(line) = chat.read()? {
         if !chat.obey(&line)? {
             break;
@@ -71,6 +72,8 @@ struct Chat<'a> {
     interrupt: Interrupt,
     env: &'a Environment,
     stats: Option<String>,
+    /// Before the last answer.
+    thoughts: String,
     terminal: bool,
 }
 
@@ -125,6 +128,11 @@ impl Chat<'_> {
                 Some(text) => eprintln!("taken back: {text}"),
                 None => eprintln!("there is nothing to take back"),
             },
+            "think" if rest.is_empty() => match self.thoughts.as_str() {
+                "" => eprintln!("no thoughts came before the last answer"),
+                thoughts => eprintln!("{thoughts}"),
+            },
+            "think" => self.set(&format!("think {rest}")),
             "stats" => eprintln!("{}", self.stats.as_deref().unwrap_or("no answer yet")),
             _ if name.starts_with('/') => self.answer(|session| Some(session.say(command)))?,
             _ => eprintln!("there is no command /{name}; /help shows those there are"),
@@ -137,7 +145,7 @@ impl Chat<'_> {
         &mut self,
         ask: impl for<'s> FnOnce(&'s mut Session) -> Option<Result<Reply<'s>, Error>>,
     ) -> anyhow::Result<()> {
-        let mut told = Told::new(&self.interrupt, true);
+        let mut told = Told::new(&self.interrupt, self.env, true);
         let result = match ask(&mut self.session) {
             None => {
                 eprintln!("there is no message to answer again");
@@ -146,7 +154,7 @@ impl Chat<'_> {
             Some(Err(error)) => Err(error.into()),
             Some(Ok(mut reply)) => {
                 told.start(reply.canceller());
-                let told_all = reply.by_ref().try_for_each(|piece| told.piece(piece));
+                let told_all = told.reply(&mut reply);
                 told.end(reply.finish(), reply.usage());
                 told_all
             }
@@ -167,6 +175,7 @@ impl Chat<'_> {
                 }
                 self.env.say(Log::Info, told.stats());
                 self.stats = Some(told.stats());
+                self.thoughts = told.thoughts;
             }
         }
         Ok(())

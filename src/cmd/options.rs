@@ -6,7 +6,7 @@ use rinfer_engine::backend;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::load::Load;
 use rinfer_engine::lora::Adapter;
-use rinfer_engine::sample::Sampling;
+use rinfer_engine::sample::{Sampling, Think};
 use rinfer_grammar::{Grammar, Spacing};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -129,6 +129,12 @@ pub struct Sampler {
     /// Add BIAS to a token's logit, `-inf` to ban it; may be repeated
     #[arg(long, value_name = "ID=BIAS", value_parser = bias, allow_hyphen_values = true)]
     pub logit_bias: Vec<(u32, f32)>,
+    /// Whether the model thinks before it answers: as its template has it, or asked to, or not to
+    #[arg(long, value_name = "auto|on|off", value_parser = think)]
+    pub think: Option<Think>,
+    /// Tokens of thoughts before the answer is to begin [default: any number]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub think_budget: Option<usize>,
     /// The answer is a JSON object
     #[arg(long, group = "form")]
     pub json_object: bool,
@@ -158,6 +164,8 @@ impl Sampler {
         set(&mut s.presence_penalty, self.presence_penalty);
         set(&mut s.frequency_penalty, self.frequency_penalty);
         set(&mut s.seed, self.seed);
+        set(&mut s.think, self.think);
+        s.think_budget = self.think_budget.or(s.think_budget);
         s.max_tokens = self.max_tokens.or(s.max_tokens);
         s.stop.extend(self.stop.iter().cloned());
         s.logit_bias.extend(self.logit_bias.iter().map(|(id, bias)| (TokenId(*id), *bias)));
@@ -211,6 +219,14 @@ pub fn describe(s: &Sampling) -> String {
     if let Some(n) = s.max_tokens {
         text += &format!(", max-tokens {n}");
     }
+    match s.think {
+        Think::Auto => {}
+        Think::On => text += ", think on",
+        Think::Off => text += ", think off",
+    }
+    if let Some(n) = s.think_budget {
+        text += &format!(", think-budget {n}");
+    }
     s.stop.iter().for_each(|stop| text += &format!(", stop {stop:?}"));
     s.logit_bias.iter().for_each(|(id, bias)| text += &format!(", logit-bias {}={bias}", id.0));
     text
@@ -242,6 +258,15 @@ fn bytes(text: &str) -> Result<usize, String> {
         return Err("expected 1 byte or more, and no more than there are".into());
     }
     Ok(bytes as usize)
+}
+
+fn think(text: &str) -> Result<Think, String> {
+    match text {
+        "auto" => Ok(Think::Auto),
+        "on" => Ok(Think::On),
+        "off" => Ok(Think::Off),
+        _ => Err("expected auto, on or off".into()),
+    }
 }
 
 fn bias(text: &str) -> Result<(u32, f32), String> {

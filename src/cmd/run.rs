@@ -9,7 +9,9 @@ use rinfer_engine::language::NoTemplate;
 use rinfer_engine::load::Load;
 use rinfer_engine::model::Model;
 use rinfer_engine::request::{Cancel, Finish, Usage as Tokens};
-use rinfer_engine::sample::Sampling;
+use rinfer_engine::sample::{Sampling, Think};
+use rinfer_engine::session::Reply;
+use rinfer_text::reply::Delta;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -55,7 +57,11 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     sampling.seed = args.sampler.seed.unwrap_or_else(draw_seed);
     env.say(Log::Info, describe(&sampling));
     let raw = args.raw || falls_back(&model, args, env)?;
-    let mut told = Told::new(&interrupt, !args.json);
+    if raw && (sampling.think != Think::Auto || sampling.think_budget.is_some()) {
+        let text = "--think and --think-budget need a conversation: leave out --raw, or take a model with a chat template";
+        return Err(Usage(text.into()).into());
+    }
+    let mut told = Told::new(&interrupt, env, !args.json);
     if raw {
         let mut answer = model.complete(&prompt, &sampling)?;
         told.start(answer.canceller());
@@ -67,7 +73,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         *session.sampling() = sampling.clone();
         let mut reply = session.say(prompt)?;
         told.start(reply.canceller());
-        reply.by_ref().try_for_each(|piece| told.piece(piece))?;
+        told.reply(&mut reply)?;
         told.end(reply.finish(), reply.usage());
     }
     interrupt.exits();
@@ -103,7 +109,7 @@ fn report(
         put(&format!(
             "{:#}\n",
             json!({
-                "text": told.text, "finish": finish_name(told.finish), "seed": sampling.seed,
+                "text": told.text, "thoughts": told.thoughts, "finish": finish_name(told.finish), "seed": sampling.seed,
                 "prompt_tokens": told.usage.prompt, "cached_tokens": told.usage.cached,
                 "generated_tokens": told.usage.generated, "load_seconds": loaded.as_secs_f64(),
                 "prefill_seconds": timing.prefill().as_secs_f64(),
@@ -178,7 +184,10 @@ pub fn finish_name(finish: Option<Finish>) -> &'static str {
 pub struct Told<'a> {
     interrupt: &'a Interrupt,
     print: bool,
+    /// Whether thoughts are shown, dimmed, beside the answer.
+    dims: bool,
     pub text: String,
+    pub thoughts: String,
     pub finish: Option<Finish>,
     pub usage: Tokens,
     pub timing: Timing,
@@ -201,10 +210,36 @@ impl Timing {
 }
 
 impl Told<'_> {
-    pub fn new(interrupt: &Interrupt, print: bool) -> Told<'_> {
+    pub fn new<'a>(interrupt: &'a Interrupt, env: &Environment, print: bool) -> Told<'a> {
         let timing = Timing { start: Instant::now(), first: None, end: None };
-        let (text, usage) = (String::new(), Tokens::default());
-        Told { interrupt, print, text, finish: None, usage, timing }
+        let (text, thoughts, usage) = (String::new(), String::new(), Tokens::default());
+        let dims = print && env.color;
+        Told { interrupt, print, dims, text, thoughts, finish: None, usage, timing }
+    }
+    /// All of a reply. Thoughts go to stderr, where a person may be watching.
+    pub fn reply(&mut self, reply: &mut Reply) -> anyhow::Result<()> {
+        let mut thinking = false;
+        while let Some(delta) = reply.next_delta() {
+            match delta? {
+                Delta::Reasoning(text) => {
+                    self.timing.first.get_or_insert_with(Instant::now);
+                    if self.dims {
+                        eprint!("\x1b[2m{text}\x1b[0m");
+                    }
+                    thinking = self.dims;
+                    self.thoughts += &text;
+                }
+                Delta::Content(text) => {
+                    if std::mem::take(&mut thinking) {
+                        eprintln!("\n");
+                    }
+                    self.piece(Ok(text))?;
+                }
+                // There are no tools, and so no calls.
+                _ => {}
+            }
+        }
+        Ok(())
     }
     /// From now on Ctrl-C ends the answer.
     pub fn start(&self, cancel: Cancel) {

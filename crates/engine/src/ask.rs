@@ -36,8 +36,7 @@ impl Session {
         let usual = std::mem::replace(self.sampling(), formed);
         let said = self.say(text).and_then(|mut reply| {
             let text = reply.by_ref().collect::<Result<String>>()?;
-            let formed = text.get(reply.begins()..).unwrap_or_default().to_owned();
-            Ok((formed, reply.finish(), reply.usage().generated))
+            Ok((text, reply.finish(), reply.usage().generated))
         });
         *self.sampling() = usual;
         match said? {

@@ -2,6 +2,7 @@
 use crate::backend::{DeviceError, LoadError};
 use crate::language::NoTemplate;
 use crate::request::RequestError;
+use rinfer_text::reply::FormatError;
 use rinfer_text::template::TemplateError;
 use rinfer_text::tokenizer::TokenizerError;
 
@@ -61,6 +62,9 @@ pub enum Error {
     /// The template refuses a conversation, or fails on it.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// The template has no place for tools or their calls.
+    #[error(transparent)]
+    Tools(#[from] FormatError),
     /// A conversation is asked for, but the model was not made for one.
     #[error(transparent)]
     NoTemplate(NoTemplate),

@@ -29,4 +29,5 @@ pub mod size;
 pub mod spec;
 pub mod state;
 pub mod threads;
+pub mod turn;
 pub mod weights;

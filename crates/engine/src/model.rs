@@ -4,12 +4,12 @@ use crate::batch::TokenId;
 use crate::driver::Driver;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::language::{Language, Said, Thoughts};
+use crate::language::Language;
 use crate::load::{Load, Opened};
 use crate::request::{Cancel, Event, Events, Finish, Request, RequestError, Usage};
 use crate::sample::Sampling;
 use crate::session::Session;
-use rinfer_grammar::After;
+use rinfer_grammar::Matcher;
 use rinfer_text::stream::Decoder;
 use rinfer_text::template::DateTime;
 use std::path::Path;
@@ -66,7 +66,19 @@ impl Model {
     /// # Errors
     /// A text that leaves no room in the context, or an option out of its range.
     pub fn complete(&self, text: &str, sampling: &Sampling) -> Result<Answer> {
-        self.answer(self.language().encode(text), sampling, false)
+        let prompt = self.language().encode(text);
+        let usage = Usage { prompt: prompt.len(), ..Usage::default() };
+        let text = Text::new(self.0.language.clone(), &sampling.stop, false);
+        let mut request = self.constrained(prompt, sampling)?;
+        if !sampling.stop.is_empty() {
+            let mut watched = text.clone();
+            request.until = Some(Box::new(move |id| {
+                watched.push(id);
+                watched.stopped()
+            }));
+        }
+        let events = self.submit(request)?;
+        Ok(Answer { _model: self.clone(), events, text, over: false, finish: None, usage })
     }
 
     /// Goes on from tokens, in tokens. Nothing is added to the prompt, and stop texts do not apply.
@@ -74,7 +86,7 @@ impl Model {
     /// # Errors
     /// As [`Model::complete`].
     pub fn generate(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Events> {
-        self.submit(self.constrained(prompt, sampling, None)?)
+        self.submit(self.constrained(prompt, sampling)?)
     }
 
     /// A request with this model's end tokens, to be changed and submitted: its constraint is yours to set.
@@ -83,26 +95,20 @@ impl Model {
         Request { prompt, sampling, end, constraint: None, until: None, logprobs: None, keep: true }
     }
 
-    /// The same, with the grammar that `sampling` names, after the answer's thoughts.
-    fn constrained(
-        &self,
-        prompt: Vec<TokenId>,
-        sampling: &Sampling,
-        thoughts: Option<Thoughts>,
-    ) -> Result<Request> {
+    /// The same, with the grammar that `sampling` names.
+    fn constrained(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Result<Request> {
         let mut request = self.request(prompt, sampling);
-        let Some(grammar) = &sampling.grammar else { return Ok(request) };
-        let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
-        let matcher = grammar.compile(vocabulary).map_err(RequestError::from)?;
-        request.constraint = Some(match thoughts {
-            None => Box::new(matcher),
-            Some(Thoughts { tags, open }) => {
-                let after = After::new(matcher, vocabulary, tags.close, None);
-                let after = after.map_err(RequestError::from)?;
-                Box::new(if open { after } else { after.or_at_once(tags.open) })
-            }
-        });
+        if let Some(matcher) = self.matcher(sampling)? {
+            request.constraint = Some(Box::new(matcher));
+        }
         Ok(request)
+    }
+
+    /// The grammar that `sampling` names, for this model's tokens.
+    pub(crate) fn matcher(&self, sampling: &Sampling) -> Result<Option<Matcher>> {
+        let Some(grammar) = &sampling.grammar else { return Ok(None) };
+        let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
+        Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
     }
 
     /// Submits a request as it is.
@@ -118,6 +124,10 @@ impl Model {
         &self.0.language
     }
 
+    pub(crate) fn shared_language(&self) -> &Arc<Language> {
+        &self.0.language
+    }
+
     /// What the executor is sized for.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
@@ -127,31 +137,6 @@ impl Model {
     pub(crate) fn now(&self) -> DateTime {
         (self.0.clock)()
     }
-
-    /// The text that follows a prompt. Where the answer is a text of its own, not the rest of one,
-    /// it `starts` without the space that some tokenizers put before a text.
-    pub(crate) fn answer(
-        &self,
-        prompt: Vec<TokenId>,
-        sampling: &Sampling,
-        starts: bool,
-    ) -> Result<Answer> {
-        let usage = Usage { prompt: prompt.len(), ..Usage::default() };
-        let text = Text::new(self.0.language.clone(), &sampling.stop, starts);
-        // A text that goes on has no thoughts.
-        let thoughts = self.language().thoughts(&prompt).filter(|_| starts);
-        let mut request = self.constrained(prompt, sampling, thoughts)?;
-        if !sampling.stop.is_empty() {
-            let mut watched = text.clone();
-            request.until = Some(Box::new(move |id| {
-                watched.push(id);
-                watched.decoder.stopped().is_some()
-            }));
-        }
-        let events = self.submit(request)?;
-        let said = Said::new(thoughts);
-        Ok(Answer { _model: self.clone(), events, text, said, over: false, finish: None, usage })
-    }
 }
 
 /// An answer's text, in pieces, as they become certain: whole characters, and nothing that may
@@ -159,7 +144,6 @@ impl Model {
 pub struct Answer {
     events: Events,
     text: Text,
-    said: Said,
     over: bool,
     finish: Option<Finish>,
     usage: Usage,
@@ -180,10 +164,6 @@ impl Answer {
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
     }
-    /// Where in the text so far what follows thoughts begins.
-    pub(crate) fn begins(&self) -> usize {
-        self.said.begins
-    }
 }
 
 impl Iterator for Answer {
@@ -198,14 +178,11 @@ impl Iterator for Answer {
                 }
                 Event::Token(chosen) => {
                     self.usage.generated += 1;
-                    let name = self.text.control(chosen.id);
-                    let text = self.text.push(chosen.id);
-                    self.said.push(text, name.as_deref());
-                    text
+                    self.text.push(chosen.id)
                 }
                 Event::Done(finish, usage) => {
                     (self.finish, self.usage, self.over) = (Some(finish), usage, true);
-                    self.text.decoder.finish()
+                    self.text.rest()
                 }
                 Event::Failed(error) => {
                     self.over = true;
@@ -222,25 +199,21 @@ impl Iterator for Answer {
 
 /// Tokens to text, up to a stop text.
 #[derive(Clone)]
-struct Text {
-    language: Arc<Language>,
+pub(crate) struct Text {
+    pub language: Arc<Language>,
     decoder: Decoder,
     /// Whether no token with a text of its own has come yet.
     first: bool,
 }
 
 impl Text {
-    fn new(language: Arc<Language>, stop: &[String], starts: bool) -> Text {
+    /// Where the text is one of its own, not the rest of one, it `starts` without the space that some
+    /// tokenizers put before a text.
+    pub fn new(language: Arc<Language>, stop: &[String], starts: bool) -> Text {
         Text { language, decoder: Decoder::new(stop.to_vec()), first: starts }
     }
-    /// The name of a control token.
-    fn control(&self, id: TokenId) -> Option<String> {
-        let tokenizer = &self.language.tokenizer;
-        let name = tokenizer.is_control(id.0).then(|| tokenizer.token(id.0)).flatten();
-        name.map(|name| name.into_owned())
-    }
     /// The text that `id` makes certain.
-    fn push(&mut self, id: TokenId) -> &str {
+    pub fn push(&mut self, id: TokenId) -> &str {
         let tokenizer = &self.language.tokenizer;
         if tokenizer.is_control(id.0) {
             return self.decoder.push_control(&tokenizer.token(id.0).unwrap_or_default());
@@ -249,6 +222,22 @@ impl Text {
         // A lone mark of a space is shown too, though nothing may be left of it.
         self.first = self.first && tokenizer.piece(id.0, false).is_empty();
         self.decoder.push(&bytes)
+    }
+    /// The text before a token that is none itself, though a stop may name it.
+    pub fn push_name(&mut self, name: &str) -> String {
+        let mut text = self.decoder.push_control(name).to_owned();
+        if !self.stopped() {
+            text += self.decoder.finish();
+        }
+        text
+    }
+    /// The text that waited to be certain.
+    pub fn rest(&mut self) -> &str {
+        self.decoder.finish()
+    }
+    /// Whether a stop text came.
+    pub fn stopped(&self) -> bool {
+        self.decoder.stopped().is_some()
     }
 }
 

@@ -1,10 +1,12 @@
 //! A conversation. Every turn renders the whole of it, so a prompt never depends on how it came
 //! about; what an earlier turn computed is found again by its tokens.
 use crate::error::Result;
-use crate::model::{Answer, Model};
+use crate::model::Model;
 use crate::request::{Cancel, Finish, Usage};
 use crate::sample::Sampling;
+use crate::turn::{Ask, Turn};
 use rinfer_text::chat::{Message, Role};
+use rinfer_text::reply::{self, Delta};
 
 /// A conversation with a model.
 pub struct Session {
@@ -39,9 +41,10 @@ impl Session {
     /// no room in the context, or an option out of its range. The conversation is then as before.
     pub fn say(&mut self, text: impl Into<String>) -> Result<Reply<'_>> {
         self.messages.push(Message::new(Role::User, text));
-        let answer = self.prompt().and_then(|ids| self.model.answer(ids, &self.sampling, true));
-        match answer {
-            Ok(answer) => Ok(Reply { session: self, answer, text: String::new() }),
+        let system = self.system.iter().map(|text| Message::new(Role::System, text.as_str()));
+        let messages = system.chain(self.messages.iter().cloned()).collect();
+        match self.model.turn(&Ask { messages, ..Ask::default() }, &self.sampling) {
+            Ok(turn) => Ok(Reply { session: self, turn, said: reply::Reply::default() }),
             Err(error) => {
                 self.messages.pop();
                 Err(error)
@@ -86,38 +89,40 @@ impl Session {
     pub fn system_message(&self) -> Option<&str> {
         self.system.as_deref()
     }
-
-    /// The conversation as the model reads it, up to where it is to speak.
-    fn prompt(&self) -> Result<Vec<crate::batch::TokenId>> {
-        let system = self.system.iter().map(|text| Message::new(Role::System, text.as_str()));
-        let messages = system.chain(self.messages.iter().cloned()).collect();
-        self.model.language().render(messages, self.model.now())
-    }
 }
 
-/// The answer to a message, in pieces: see [`Answer`].
+/// The answer to a message, in pieces: what the model says. What it thinks is passed over, and told
+/// by [`Reply::next_delta`].
 pub struct Reply<'a> {
     session: &'a mut Session,
-    answer: Answer,
-    text: String,
+    turn: Turn,
+    said: reply::Reply,
 }
 
 impl Reply<'_> {
+    /// The next piece of what the model says or thinks.
+    pub fn next_delta(&mut self) -> Option<Result<Delta>> {
+        let delta = self.turn.next()?;
+        if let Ok(delta) = &delta {
+            self.said.push(delta);
+        }
+        Some(delta)
+    }
+    /// What it thought so far.
+    pub fn thoughts(&self) -> &str {
+        &self.said.reasoning
+    }
     /// Why it ended, once it has.
     pub fn finish(&self) -> Option<Finish> {
-        self.answer.finish()
+        self.turn.finish()
     }
-    /// Tokens so far.
+    /// Tokens so far, thoughts included.
     pub fn usage(&self) -> Usage {
-        self.answer.usage()
+        self.turn.usage()
     }
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
-        self.answer.canceller()
-    }
-    /// Where in the text what follows thoughts begins.
-    pub(crate) fn begins(&self) -> usize {
-        self.answer.begins()
+        self.turn.canceller()
     }
 }
 
@@ -125,21 +130,23 @@ impl Iterator for Reply<'_> {
     type Item = Result<String>;
 
     fn next(&mut self) -> Option<Result<String>> {
-        let piece = self.answer.next()?;
-        if let Ok(text) = &piece {
-            self.text += text;
+        loop {
+            match self.next_delta()? {
+                Ok(Delta::Content(text)) => return Some(Ok(text)),
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
         }
-        Some(piece)
     }
 }
 
 impl Drop for Reply<'_> {
     fn drop(&mut self) {
-        if self.text.is_empty() && self.answer.finish() != Some(Finish::Stop) {
+        let said = std::mem::take(&mut self.said);
+        if said.content.is_empty() && self.turn.finish() != Some(Finish::Stop) {
             self.session.messages.pop();
         } else {
-            let text = std::mem::take(&mut self.text);
-            self.session.messages.push(Message::new(Role::Assistant, text));
+            self.session.messages.push(said.message(|index| format!("call_{index}")));
         }
     }
 }

@@ -387,8 +387,9 @@ fn j14_types_come_after_thoughts() {
         let mut chat = model.session();
         *chat.sampling() = Sampling { max_tokens: Some(200), ..Sampling::greedy() };
         assert_eq!(chat.ask::<u8>("How many?").unwrap(), 55);
-        let said = chat.history()[1].content.as_ref().unwrap().text();
-        assert_eq!(said, format!("{thought}55"));
+        let said = &chat.history()[1];
+        assert_eq!(said.content.as_ref().unwrap().text(), "55");
+        assert_eq!(said.reasoning_content.as_deref(), Some("{7}"));
     }
 }
 

@@ -2,10 +2,8 @@
 mod folder;
 mod gguf;
 mod stored;
-mod thoughts;
 
 pub use stored::Stored;
-pub(crate) use thoughts::{Said, Thoughts};
 
 use crate::batch::TokenId;
 use crate::error::{Error, Result};
@@ -14,6 +12,7 @@ use crate::sample::Sampling;
 use rinfer_formats::Checkpoint;
 use rinfer_grammar::{GrammarError, Token, Vocabulary};
 use rinfer_text::chat::{Chat, Message};
+use rinfer_text::reply::Format;
 use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::{Special, Tokenizer};
 use std::borrow::Cow;
@@ -47,6 +46,7 @@ pub struct Language {
     /// The checkpoint's sampling defaults.
     pub sampling: Sampling,
     vocabulary: OnceLock<std::result::Result<Vocabulary, GrammarError>>,
+    format: OnceLock<Format>,
 }
 
 /// What a language is made of.
@@ -115,6 +115,7 @@ impl Language {
             template,
             sampling: generation.sampling,
             vocabulary: OnceLock::new(),
+            format: OnceLock::new(),
         }
     }
 
@@ -145,16 +146,37 @@ impl Language {
         self.begin(self.tokenizer.encode(text, Special::Parse))
     }
 
+    /// How the model writes thoughts and calls: found from the template at the first call.
+    ///
+    /// # Errors
+    /// That there is no template.
+    pub fn format(&self) -> Result<&Format> {
+        let template = self.template()?;
+        let find = || Format::of(template, |tag| self.tokenizer.added_in(tag));
+        Ok(self.format.get_or_init(find))
+    }
+
     /// The tokens of a conversation, up to where the model is to speak.
     ///
     /// # Errors
     /// That there is no template, or what it refuses.
     pub fn render(&self, messages: Vec<Message>, now: DateTime) -> Result<Vec<TokenId>> {
-        let template = self.template.as_ref().map_err(|e| Error::NoTemplate(e.clone()))?;
         let chat = Chat { messages, add_generation_prompt: true, ..Chat::default() };
-        let prompt = template.render(&chat, now)?;
+        Ok(self.render_chat(&chat, now)?.0)
+    }
+
+    /// The tokens of a conversation with all that belongs to it, and its text.
+    ///
+    /// # Errors
+    /// As [`Language::render`].
+    pub fn render_chat(&self, chat: &Chat, now: DateTime) -> Result<(Vec<TokenId>, String)> {
+        let prompt = self.template()?.render(chat, now)?;
         let ids = self.tokenizer.encode(&prompt.text, Special::Except(&prompt.plain));
-        Ok(self.begin(ids))
+        Ok((self.begin(ids), prompt.text))
+    }
+
+    fn template(&self) -> Result<&Template> {
+        self.template.as_ref().map_err(|e| Error::NoTemplate(e.clone()))
     }
 
     fn begin(&self, ids: Vec<u32>) -> Vec<TokenId> {

@@ -9,7 +9,7 @@ mod options;
 mod penalties;
 mod race;
 
-pub use options::{Sampling, SamplingError};
+pub use options::{Sampling, SamplingError, Think};
 
 use crate::batch::TokenId;
 use filter::Candidate;

@@ -35,6 +35,22 @@ pub struct Sampling {
     pub stop: Vec<String>,
     /// What the answer may be; none is anything.
     pub grammar: Option<Arc<Grammar>>,
+    /// Whether the model is to think before it answers a conversation.
+    pub think: Think,
+    /// Most tokens of thoughts, whose end is then written for the model; none is any number.
+    pub think_budget: Option<usize>,
+}
+
+/// Whether a model is to think before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Think {
+    /// As its template has it.
+    #[default]
+    Auto,
+    /// Yes, where the template lets one ask for it.
+    On,
+    /// No: the template is asked for none, and thoughts that begin all the same are ended at once.
+    Off,
 }
 
 impl Default for Sampling {
@@ -53,6 +69,8 @@ impl Default for Sampling {
             max_tokens: None,
             stop: Vec::new(),
             grammar: None,
+            think: Think::Auto,
+            think_budget: None,
         }
     }
 }

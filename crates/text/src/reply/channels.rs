@@ -12,6 +12,8 @@ pub struct Channels {
     pub ends: &'static [&'static str],
     /// Whom a header names; none if it is no header.
     pub read: fn(&str, &Tools) -> Option<Recipient>,
+    /// Ends a message to itself and begins one to the person.
+    pub answer: &'static str,
     /// The name of the syntax of calls, if they are messages themselves.
     pub syntax: &'static str,
     /// A template that has all of these texts has these messages.
@@ -36,6 +38,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         message: "<|message|>",
         ends: &["<|end|>", "<|call|>", "<|return|>"],
         read: harmony,
+        answer: "<|end|><|start|>assistant<|channel|>final<|message|>",
         syntax: "harmony",
         marks: &["<|start|>assistant", "<|channel|>analysis"],
     },
@@ -44,6 +47,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         message: "<|message|>",
         ends: &["<|eom|>", "<|eot|>"],
         read: muse,
+        answer: "<|eom|><|start|>assistant to=user<|message|>",
         syntax: "",
         marks: &["<|start|>assistant to=self<|message|>"],
     },
@@ -52,6 +56,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         message: "\n",
         ends: &["<|eot_id|>"],
         read: functionary,
+        answer: ">>>all\n",
         syntax: "functionary_v3_2",
         marks: &[">>>${recipient}"],
     },

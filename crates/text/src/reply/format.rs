@@ -88,6 +88,11 @@ impl Format {
         message.content = Some(Content::Text(said + &text.ok_or(FormatError::Calls)?));
         Ok(())
     }
+    /// The text that ends thoughts; none if there are no thoughts.
+    pub fn end_of_thoughts(&self) -> Option<&'static str> {
+        let message = self.channels.map(|channels| channels.answer);
+        message.or(self.thinking.map(|tags| tags.close))
+    }
     /// The tokens that a [`Reader`] must be told of by name.
     pub fn tokens(&self) -> impl Iterator<Item = &str> {
         self.markup.tokens()

@@ -113,9 +113,9 @@ impl Reader {
     pub fn is_thinking(&self) -> bool {
         matches!(self.place, Place::Thoughts { .. })
     }
-    /// Whether a call is open.
-    pub fn is_calling(&self) -> bool {
-        self.place == Place::Call
+    /// Whether the model is in what it says, not in thoughts, a call or a message's header.
+    pub fn is_saying(&self) -> bool {
+        self.place == Place::Content
     }
 
     /// Where the prompt leaves off.
@@ -223,6 +223,10 @@ impl Reader {
         }
         if let Some(thinking) = self.format.thinking {
             tags.push((thinking.open, Tag::Think));
+            // A token that ends thoughts where there are none is no text either.
+            if self.format.markup().is_token(thinking.close) {
+                tags.push((thinking.close, Tag::Drop));
+            }
             let answer = thinking.answer.iter().filter(|_| self.thought);
             tags.extend(answer.map(|tag| (*tag, Tag::Drop)));
         }
@@ -297,7 +301,7 @@ impl Reader {
         match ((channels.read)(header, &self.tools), message) {
             (Some(Recipient::User), _) => {}
             (Some(Recipient::Itself), _) => self.think(true),
-            (Some(Recipient::Tool(name)), Some((_, ops))) => {
+            (Some(Recipient::Tool(name)), Some((_, ops))) if !self.tools.is_empty() => {
                 self.begin_call(ops, Some(name), &whole());
             }
             (Some(Recipient::Tool(_)) | None, _) => self.say(&whole()),

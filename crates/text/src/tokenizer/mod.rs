@@ -37,6 +37,7 @@ use merge::Scratch;
 use normalize::{Normalizer, normalize};
 use pretokenize::{Pieces, PreTokenizer};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 use template::Template;
 use unigram::Unigram;
@@ -192,6 +193,29 @@ impl Tokenizer {
     /// Whether `id` steers the model (begin, end, turn, unknown, ...) rather than stands for text.
     pub fn is_control(&self, id: u32) -> bool {
         self.vocab.kind(id) == Kind::Control
+    }
+
+    /// Where in `text` there are tokens that are found before the model runs: control tokens, and
+    /// words added to the vocabulary.
+    pub fn added_in(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        for stage in [&self.raw, &self.normalized] {
+            let mut at = 0;
+            for part in stage.split(&self.vocab, text, 0, Special::Parse) {
+                match part {
+                    Part::Token(id) => {
+                        let start =
+                            at + text[at..].find(stage.spelling(id).unwrap_or("")).unwrap_or(0);
+                        at = start + stage.spelling(id).map_or(0, str::len);
+                        found.push(start..at);
+                    }
+                    Part::Text(range) => at = range.end,
+                }
+            }
+        }
+        found.sort_by_key(|range| range.start);
+        found.dedup_by(|b, a| b.start < a.end);
+        found
     }
 
     /// The id of a token by its text as the vocabulary spells it: `<|im_end|>`, `Ġthe`, `▁the`.

@@ -1,0 +1,76 @@
+//! What may come next in a turn: anything in thoughts, up to their budget, and after them what the
+//! grammar allows. Thoughts are messages of their own here, or there is no grammar: where they are
+//! between tags, a grammar begins by [`After`](rinfer_grammar::After).
+use super::speech::Speech;
+use crate::batch::TokenId;
+use rinfer_grammar::{Constraint, GrammarError, Matcher};
+use rinfer_text::reply::Budget;
+
+/// The constraint of a turn.
+pub(super) struct Guard {
+    speech: Speech,
+    budget: Option<Budget>,
+    /// Of what is said.
+    said: Option<Matcher>,
+}
+
+impl Guard {
+    pub fn new(speech: Speech, budget: Option<Budget>, said: Option<Matcher>) -> Guard {
+        Guard { speech, budget, said }
+    }
+    fn must(&self) -> Option<u32> {
+        self.budget.as_ref()?.next(self.speech.is_thinking())
+    }
+}
+
+impl Constraint for Guard {
+    fn mask(&mut self, logits: &mut [f32]) -> Result<(), GrammarError> {
+        if let Some(id) = self.must() {
+            let kept = logits[id as usize];
+            logits.fill(f32::NEG_INFINITY);
+            logits[id as usize] = if kept.is_finite() { kept } else { 0.0 };
+            return Ok(());
+        }
+        match &mut self.said {
+            Some(said) if self.speech.is_saying() => said.mask(logits),
+            Some(_) => {
+                // An answer is owed.
+                let ends = self.speech.ends().iter();
+                ends.for_each(|TokenId(id)| logits[*id as usize] = f32::NEG_INFINITY);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
+        let (thinking, saying) = (self.speech.is_thinking(), self.speech.is_saying());
+        let forced = self.must().is_some();
+        self.budget.iter_mut().for_each(|budget| budget.token(thinking));
+        self.speech.push(TokenId(id));
+        match &mut self.said {
+            Some(said) if saying && !forced => said.accept(id),
+            _ => Ok(()),
+        }
+    }
+
+    fn complete(&mut self) -> bool {
+        let saying = self.speech.is_saying();
+        self.said.as_mut().is_none_or(|said| saying && said.complete())
+    }
+
+    fn over(&mut self) -> bool {
+        let saying = self.speech.is_saying();
+        self.said.as_mut().is_some_and(|said| saying && said.over())
+    }
+
+    fn forced(&mut self) -> Vec<u32> {
+        if let Some(id) = self.must() {
+            return vec![id];
+        }
+        match &mut self.said {
+            Some(said) if self.speech.is_saying() => said.forced(),
+            _ => Vec::new(),
+        }
+    }
+}

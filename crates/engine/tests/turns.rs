@@ -1,0 +1,223 @@
+//! Turns of the assistant over a scripted executor and a tiny byte-level tokenizer: thoughts, their
+//! budget, and grammars that begin after them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+mod scripted;
+use rinfer_engine::error::Error;
+use rinfer_engine::generation::Generation;
+use rinfer_engine::language::Language;
+use rinfer_engine::model::Model;
+use rinfer_engine::request::Finish;
+use rinfer_engine::sample::{Sampling, Think};
+use rinfer_engine::turn::{Ask, Turn};
+use rinfer_grammar::Grammar;
+use rinfer_testkit::chat::{CONTROLS, id_of, tokenizer_json};
+use rinfer_text::chat::{Message, Role, Tool};
+use rinfer_text::reply::{Delta, Reply};
+use rinfer_text::template::{DateTime, Template};
+use rinfer_text::tokenizer::Tokenizer;
+use scripted::{Scripted, limits};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const VOCAB: usize = 256;
+const CONTEXT: usize = 2000;
+/// Ends an answer.
+const END: u32 = 2;
+/// The tags of thoughts, where they are tokens.
+const OPEN: u32 = 0;
+const CLOSE: u32 = 3;
+
+/// A template that opens thoughts if it is asked to, and shows tools and calls.
+const TEMPLATE: &str = "{{ tools | tojson if tools }}{% for m in messages %}[{{ m.role }}]{{ m.content }}\
+    {% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}{% endfor %}\
+    {% if add_generation_prompt %}[assistant]{% if enable_thinking %}<think>\n{% endif %}{% endif %}\
+    {% if false %}</think>{% endif %}";
+
+/// `tokens` is whether the tags of thoughts are.
+fn language(tokens: bool) -> Language {
+    let mut file = tokenizer_json();
+    if tokens {
+        for (id, name) in [(OPEN, "<think>"), (CLOSE, "</think>")] {
+            let old = CONTROLS[id as usize];
+            let vocab = file["model"]["vocab"].as_object_mut().unwrap();
+            vocab.remove(old);
+            vocab.insert(name.into(), id.into());
+            file["added_tokens"][id as usize]["content"] = name.into();
+            file["added_tokens"][id as usize]["special"] = false.into();
+        }
+    }
+    let tokenizer = Tokenizer::from_json(&serde_json::to_vec(&file).unwrap()).unwrap();
+    let template = Template::new(TEMPLATE).unwrap();
+    Language::new(tokenizer, Ok(template), Generation { end: vec![END], ..Generation::default() })
+}
+
+/// A model that likes best to write this, then its end.
+fn saying(tokens: bool, answer: Vec<u32>) -> Model {
+    let limits = limits(2, CONTEXT, 2 * CONTEXT, 64);
+    let prompts = std::sync::Mutex::new(None);
+    let executor = Scripted::new(&limits, move |seen| {
+        let start = *prompts.lock().unwrap().get_or_insert(seen.len());
+        let mut logits = vec![0.0; VOCAB];
+        logits[answer.get(seen.len() - start).copied().unwrap_or(END) as usize] = 20.0;
+        logits
+    });
+    let now = || DateTime::from_unix(0);
+    Model::new(Box::new(executor), limits, VOCAB, language(tokens), now).unwrap()
+}
+
+fn ids(text: &str) -> Vec<u32> {
+    text.bytes().map(id_of).collect()
+}
+
+fn ask() -> Ask {
+    Ask { messages: vec![Message::new(Role::User, "Hi")], ..Ask::default() }
+}
+
+fn greedy() -> Sampling {
+    Sampling { max_tokens: Some(500), ..Sampling::greedy() }
+}
+
+fn thinking() -> Sampling {
+    Sampling { think: Think::On, ..greedy() }
+}
+
+fn take(mut turn: Turn) -> (Reply, Option<Finish>) {
+    let deltas: Vec<Delta> = turn.by_ref().map(Result::unwrap).collect();
+    (deltas.iter().collect(), turn.finish())
+}
+
+/// The tags as tokens, and as text.
+fn both(text: &[&str]) -> [(bool, Vec<u32>); 2] {
+    let spelled = ids(&text.concat());
+    let tokens = text.iter().flat_map(|part| match *part {
+        "<think>" => vec![OPEN],
+        "</think>" => vec![CLOSE],
+        other => ids(other),
+    });
+    [(true, tokens.collect()), (false, spelled)]
+}
+
+/// C9: thoughts that the prompt opened, as tokens and as text; and those that the model opens.
+#[test]
+fn c9_thoughts_are_apart() {
+    for (tokens, answer) in both(&["a é", "</think>", "\n\nb"]) {
+        let (reply, finish) = take(saying(tokens, answer).turn(&ask(), &thinking()).unwrap());
+        assert_eq!((&*reply.reasoning, &*reply.content, finish), ("a é", "b", Some(Finish::Stop)));
+    }
+    for (tokens, answer) in both(&["<think>", "a", "</think>", "b"]) {
+        let (reply, _) = take(saying(tokens, answer).turn(&ask(), &greedy()).unwrap());
+        assert_eq!((&*reply.reasoning, &*reply.content), ("a", "b"));
+    }
+    let mut session = saying(true, [ids("a"), vec![CLOSE], ids("b")].concat()).session();
+    *session.sampling() = thinking();
+    let mut reply = session.say("Hi").unwrap();
+    let said: String = reply.by_ref().map(Result::unwrap).collect();
+    assert_eq!((said.as_str(), reply.thoughts()), ("b", "a"));
+    drop(reply);
+    assert_eq!(session.history()[1].reasoning_content.as_deref(), Some("a"));
+}
+
+/// U2: where the limit cuts, thoughts are thoughts, and half a character is nothing.
+#[test]
+fn u2_the_limit_cuts_thoughts_too() {
+    let answer = [ids("ab😀"), vec![CLOSE], ids("c")].concat();
+    for (most, thought) in [(1, "a"), (2, "ab"), (3, "ab"), (5, "ab"), (6, "ab😀")] {
+        let sampling = Sampling { max_tokens: Some(most), ..thinking() };
+        let (reply, finish) = take(saying(true, answer.clone()).turn(&ask(), &sampling).unwrap());
+        assert_eq!((&*reply.reasoning, &*reply.content), (thought, ""), "{most}");
+        assert_eq!(finish, Some(Finish::Length));
+    }
+}
+
+/// A budget ends thoughts, whatever the model would write; what follows is its answer.
+#[test]
+fn budgets_end_thoughts() {
+    for (tokens, answer) in both(&["Long thoughts about it.", "</think>", "Yes, they were."]) {
+        let close = if tokens { 1 } else { 8 };
+        for budget in [0, 1, 4, 14] {
+            let sampling = Sampling { think_budget: Some(budget), ..thinking() };
+            let model = saying(tokens, answer.clone());
+            let (reply, _) = take(model.turn(&ask(), &sampling).unwrap());
+            assert_eq!(reply.reasoning, "Long thoughts about it."[..budget].trim_end(), "{budget}");
+            // The scripted model goes on with what it would have written there.
+            let rest = answer[budget + close..].iter().map(|id| match *id {
+                CLOSE => String::new(),
+                id => char::from((b' '..=b'~').find(|byte| id_of(*byte) == id).unwrap()).into(),
+            });
+            assert_eq!(reply.content, rest.collect::<String>().trim_start(), "{budget}");
+        }
+        let sampling = Sampling { think_budget: Some(23), ..thinking() };
+        let (reply, _) = take(saying(tokens, answer.clone()).turn(&ask(), &sampling).unwrap());
+        assert_eq!(
+            (&*reply.reasoning, &*reply.content),
+            ("Long thoughts about it.", "Yes, they were.")
+        );
+    }
+    // Against its template, a model that thinks all the same is stopped at once.
+    let answer = [vec![OPEN], ids("ab"), vec![CLOSE], ids("c")].concat();
+    let sampling = Sampling { think: Think::Off, ..greedy() };
+    let (reply, _) = take(saying(true, answer).turn(&ask(), &sampling).unwrap());
+    assert_eq!((&*reply.reasoning, &*reply.content), ("", "bc"));
+}
+
+/// J14: a schema holds what is said, from where thoughts end; thoughts may be anything, and long.
+#[test]
+fn j14_schemas_begin_after_thoughts() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "maximum": 9}},
+        "required": ["a"], "additionalProperties": false});
+    let grammar = Some(Arc::new(Grammar::schema(&schema.to_string()).unwrap()));
+    let parts = ["{} [ not json, \"", "</think>", "\n\nSure: {\"a\": 7}"];
+    for (tokens, answer) in both(&parts) {
+        for budget in [None, Some(3)] {
+            let sampling =
+                Sampling { grammar: grammar.clone(), think_budget: budget, ..thinking() };
+            let model = saying(tokens, answer.clone());
+            let (reply, finish) = take(model.turn(&ask(), &sampling).unwrap());
+            let value: Value = serde_json::from_str(&reply.content).unwrap();
+            assert!(value["a"].as_i64().unwrap() <= 9, "{reply:?}");
+            assert_eq!(finish, Some(Finish::Stop));
+            let thought = if budget.is_some() { "{} " } else { parts[0] };
+            assert_eq!(reply.reasoning, thought.trim_end());
+        }
+    }
+    // The model may open thoughts itself, and need not.
+    let sampling = Sampling { grammar: grammar.clone(), ..greedy() };
+    let opened = [vec![OPEN], ids("hm"), vec![CLOSE], ids("{\"a\": 1}")].concat();
+    let (reply, _) = take(saying(true, opened).turn(&ask(), &sampling).unwrap());
+    assert_eq!((&*reply.reasoning, &*reply.content), ("hm", "{\"a\": 1}"));
+    let (reply, _) = take(saying(true, ids("{\"a\": 2}")).turn(&ask(), &sampling).unwrap());
+    assert_eq!((&*reply.reasoning, &*reply.content), ("", "{\"a\": 2}"));
+    // Nor may it end instead of answering.
+    let sampling = Sampling { grammar, max_tokens: Some(20), ..thinking() };
+    let (_, finish) = take(saying(true, ids("hm")).turn(&ask(), &sampling).unwrap());
+    assert_eq!(finish, Some(Finish::Length));
+}
+
+/// L1, J16: calls come whole, in order, and what the limit cuts off is none.
+#[test]
+fn calls_of_tools() {
+    let tools = vec![Tool::function("f", "F.", json!({"type": "object", "properties": {}}))];
+    let asked = Ask { tools: tools.clone(), ..ask() };
+    let text = "So.\n<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>\n\
+        <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let mut turn = saying(true, ids(text)).turn(&asked, &greedy()).unwrap();
+    let deltas: Vec<Delta> = turn.by_ref().map(Result::unwrap).collect();
+    let reply: Reply = deltas.iter().collect();
+    assert_eq!(reply.content, "So.");
+    assert_eq!(reply.calls, [("f".into(), "{\"a\": 1}".into()), ("f".into(), "{}".into())]);
+    assert_eq!((turn.calls(), turn.finish()), (2, Some(Finish::Stop)));
+    for most in 1..text.len() {
+        let sampling = Sampling { max_tokens: Some(most), ..greedy() };
+        let mut turn = saying(true, ids(text)).turn(&asked, &sampling).unwrap();
+        let reply: Reply = turn.by_ref().map(Result::unwrap).collect::<Vec<_>>().iter().collect();
+        let whole = text[..most].matches("</tool_call>").count();
+        assert_eq!((reply.calls.len(), turn.calls()), (whole, whole), "{most}");
+        assert_eq!(turn.finish(), Some(Finish::Length));
+    }
+    // Without tools it is text, and with a template that shows none they are refused.
+    let (reply, _) = take(saying(true, ids(text)).turn(&ask(), &greedy()).unwrap());
+    assert_eq!((reply.content.as_str(), reply.calls.len()), (text, 0));
+    let grammar = Some(Arc::new(Grammar::Regex("a".into())));
+    let both = saying(true, ids("a")).turn(&asked, &Sampling { grammar, ..greedy() });
+    assert!(matches!(both, Err(Error::Option { option: "grammar", .. })));
+}
