@@ -117,7 +117,7 @@ fn j5_what_tools_may_not_say_is_left_out() {
     };
     let (m, said) = lenient(
         r#"{"type": "object", "properties": {"path": {"type": "string", "pattern": "^(?!/)", "maxLength": 3},
-            "kinds": {"items": {"enum": ["a", "b"], "typo": 1}}, "n": {"not": {"minimum": 2}, "type": "integer"}},
+            "kinds": {"items": {"enum": ["a", "b"], "typo": 1}}, "n": {"not": {"multipleOf": 2}, "type": "integer"}},
             "additionalProperties": false}"#,
     );
     for place in
@@ -132,8 +132,9 @@ fn j5_what_tools_may_not_say_is_left_out() {
         assert!(feed(&m, bad.as_bytes()).0 < bad.len(), "{bad}");
     }
     // Names that are keywords, a schema that is none, one that nothing satisfies, a draft of another time.
-    let (m, said) =
-        lenient(r#"{"type": "object", "properties": {"not": {"if": {}, "type": "null"}}}"#);
+    let (m, said) = lenient(
+        r#"{"type": "object", "properties": {"not": {"unevaluatedItems": {}, "type": "null"}}}"#,
+    );
     assert!(
         said.len() == 1 && takes(&m, r#"{"not":null}"#) && !takes(&m, r#"{"not":1}"#),
         "{said:?}"
@@ -478,13 +479,16 @@ fn j12_unknown_keywords_are_refused_by_path() {
         (r#"{"properties": {"a": {"typo": 1}}}"#, "#/properties/a/typo"),
         (r#"{"items": {"uniqueItems": true}}"#, "#/items/uniqueItems"),
         (r#"{"anyOf": [true, {"contains": {}}]}"#, "#/anyOf/1/contains"),
-        (r#"{"properties": {"a/b": {"if": {}}}}"#, "#/properties/a~1b/if"),
+        (
+            r#"{"properties": {"a/b": {"unevaluatedItems": true}}}"#,
+            "#/properties/a~1b/unevaluatedItems",
+        ),
         (r#"{"type": "string", "format": "regex"}"#, "#/format"),
         (r#"{"type": "strin"}"#, "#/type"),
         (r#"{"$schema": "http://json-schema.org/draft-04/schema#"}"#, "#/$schema"),
         (r#"{"items": [true]}"#, "#/items"),
         (r#"{"oneOf": [{"type": "integer"}, {"minimum": 2}]}"#, "#/oneOf"),
-        (r#"{"not": {"minimum": 2}}"#, "#/not"),
+        (r#"{"not": {"multipleOf": 2}}"#, "#/not"),
         (r#"{"unevaluatedProperties": false}"#, "#/unevaluatedProperties"),
         ("false", "#"),
         ("7", "#"),
@@ -497,6 +501,99 @@ fn j12_unknown_keywords_are_refused_by_path() {
             let path = refused(&schema.to_string()).0;
             assert_eq!(path, format!("#/properties/p/{keyword}"));
         }
+    }
+}
+
+/// Each schema with texts that it takes, and others.
+fn each(cases: &[(&str, &[&str], &[&str])]) {
+    for (schema, good, bad) in cases {
+        let m = matcher(schema);
+        good.iter().for_each(|text| assert!(takes(&m, text), "{schema}: {text}"));
+        bad.iter().for_each(|text| assert!(!takes(&m, text), "{schema}: {text}"));
+    }
+}
+
+#[test]
+fn j12_what_is_left_out() {
+    each(&[
+        (
+            r#"{"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"}"#,
+            &[r#"{"a":1}"#, r#"{"b":{}}"#, r#"{"a":1,"c":2}"#],
+            &["{}", r#"{"a":1,"b":1}"#],
+        ),
+        (
+            r#"{"type": "integer", "oneOf": [{"minimum": 2}, {"maximum": 5}, {"const": 3}]}"#,
+            &["1", "6", "-7"],
+            &["2", "3", "4", "5"],
+        ),
+        (
+            r#"{"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "x": {"type": "integer"}},
+                "required": ["kind"], "additionalProperties": false,
+                "if": {"properties": {"kind": {"const": "a"}}},
+                "then": {"required": ["x"]}, "else": {"properties": {"x": false}}}"#,
+            &[r#"{"kind":"a","x":1}"#, r#"{"kind":"b"}"#],
+            &[r#"{"kind":"a"}"#, r#"{"kind":"b","x":1}"#, r#"{"kind":"c"}"#],
+        ),
+        (
+            r#"{"not": {"anyOf": [{"type": "string", "pattern": "^a"}, {"type": "number", "minimum": 1.5}, {"type": ["array", "object"]}]}}"#,
+            &["\"ba\"", "1.4", "-3", "null"],
+            &["\"ab\"", "1.5", "2", "[]", "{}"],
+        ),
+        (
+            r#"{"not": {"properties": {"a": {"properties": {"b": {"const": 1}}, "required": ["b"]}}}, "type": "object"}"#,
+            &[r#"{"a":{}}"#, r#"{"a":{"b":2}}"#],
+            &["{}", r#"{"a":{"b":1}}"#, r#"{"c":1}"#],
+        ),
+        (
+            r#"{"not": {"items": {"type": "null"}}, "type": "array"}"#,
+            &["[1]", "[null,2,null]"],
+            &["[]", "[null]"],
+        ),
+    ]);
+}
+
+#[test]
+fn j12_items_that_count() {
+    each(&[
+        (
+            r#"{"type": "array", "items": {"enum": ["a", "b", 3]}, "uniqueItems": true, "minItems": 1}"#,
+            &[r#"["a"]"#, r#"[3,"b","a"]"#, r#"["b",3]"#],
+            &["[]", r#"["a","a"]"#, r#"["a",3,"a"]"#, r#"["a","b",3,3]"#],
+        ),
+        (
+            r#"{"items": {"type": "boolean"}, "uniqueItems": true, "type": "array"}"#,
+            &["[]", "[true,false]"],
+            &["[true,true]"],
+        ),
+        (r#"{"type": "array", "uniqueItems": true, "maxItems": 1}"#, &["[]", "[{}]"], &["[1,2]"]),
+        (
+            r#"{"type": "array", "contains": {"const": 1}, "maxItems": 3}"#,
+            &["[1]", "[0,1]", "[\"x\",1,1]", "[1,2,3]"],
+            &["[]", "[0,2]", "[0,0,0]", "[1,1,1,1]"],
+        ),
+        (
+            r#"{"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 5}, "minContains": 2, "maxContains": 3}"#,
+            &["[5,6]", "[1,9,2,9]", "[5,5,5,4]"],
+            &["[5]", "[5,5,5,5]", "[1,2,3]", "[5,6,\"a\"]"],
+        ),
+        (
+            r#"{"type": "array", "prefixItems": [{"type": "null"}], "items": {"type": "string"}, "contains": {"maxLength": 1}}"#,
+            &["[null,\"ab\",\"c\"]", "[null]"],
+            &["[]", "[\"a\"]"],
+        ),
+    ]);
+    for (schema, path) in [
+        (r#"{"items": {"uniqueItems": true}}"#, "#/items/uniqueItems"),
+        (r#"{"uniqueItems": true, "items": {"enum": [1,2,3,4,5,6,7,8,9]}}"#, "#/uniqueItems"),
+        (r#"{"type": "integer", "minimum": 698588077014725631, "multipleOf": 25}"#, "#"),
+        (r#"{"contains": {"const": 1}, "minContains": 3000}"#, "#"),
+        (r#"{"allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}"#, "#/allOf"),
+        (
+            r#"{"$schema": "http://json-schema.org/draft-07/schema#", "minContains": 1}"#,
+            "#/minContains",
+        ),
+    ] {
+        assert_eq!(refused(schema).0, path, "{schema}");
     }
 }
 

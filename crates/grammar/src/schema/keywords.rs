@@ -33,11 +33,19 @@ pub const KEYWORDS: [(&str, Fate); 61] = [
     ("const", Kept),
     ("allOf", Kept),
     ("anyOf", Kept),
-    ("oneOf", Partly("where no value can match two of its schemas; use anyOf")),
-    ("not", Partly("of types, constants and enums; say what is allowed instead")),
-    ("if", Refused("use anyOf with one schema a case")),
-    ("then", Refused("use anyOf with one schema a case")),
-    ("else", Refused("use anyOf with one schema a case")),
+    (
+        "oneOf",
+        Partly("where its schemas are disjoint, or what two share can be left out, as of `not`"),
+    ),
+    (
+        "not",
+        Partly(
+            "not of integers among numbers, multipleOf, items, and limits on names of properties",
+        ),
+    ),
+    ("if", Partly("where `not` of it is supported")),
+    ("then", Kept),
+    ("else", Kept),
     ("dependentRequired", Kept),
     ("dependentSchemas", Kept),
     ("dependencies", Partly("in draft 7")),
@@ -60,10 +68,10 @@ pub const KEYWORDS: [(&str, Fate); 61] = [
     ("additionalItems", Partly("in draft 7")),
     ("minItems", Partly("up to 10000")),
     ("maxItems", Partly("up to 10000")),
-    ("contains", Refused("use prefixItems or items")),
-    ("minContains", Refused("use prefixItems or items")),
-    ("maxContains", Refused("use prefixItems or items")),
-    ("uniqueItems", Partly("false; true needs all earlier items: leave it out, or list the items")),
+    ("contains", Partly("one of an array, where counts need at most 2000 states")),
+    ("minContains", Kept),
+    ("maxContains", Partly("where `not` of `contains` is supported")),
+    ("uniqueItems", Partly("of up to eight constants, in any order")),
     ("unevaluatedItems", Refused("use items")),
     ("properties", Kept),
     ("required", Kept),
@@ -87,7 +95,7 @@ pub const KEYWORDS: [(&str, Fate); 61] = [
 ];
 
 /// Keywords that one draft has and the other has not.
-const ONLY: [(&str, Draft); 9] = [
+const ONLY: [(&str, Draft); 11] = [
     ("dependencies", Draft::Seven),
     ("additionalItems", Draft::Seven),
     ("prefixItems", Draft::Later),
@@ -95,6 +103,8 @@ const ONLY: [(&str, Draft); 9] = [
     ("$dynamicAnchor", Draft::Later),
     ("dependentRequired", Draft::Later),
     ("dependentSchemas", Draft::Later),
+    ("minContains", Draft::Later),
+    ("maxContains", Draft::Later),
     ("unevaluatedItems", Draft::Later),
     ("unevaluatedProperties", Draft::Later),
 ];

@@ -4,6 +4,8 @@
 //! Rules of what is written, which `docs/structured-output.md` states to users: properties come in
 //! the schema's order, then other required ones, then others; white space is what [`Spacing`] says;
 //! characters in strings are literal where JSON allows it.
+mod arrays;
+mod complement;
 mod digits;
 mod document;
 pub mod format;

@@ -123,6 +123,12 @@ impl Numbers {
         Numbers { integer: false, low: bound, high: bound, multiple: None }
     }
 
+    /// The text of the only member, if there is but one.
+    pub fn only(&self) -> Option<String> {
+        let (low, high) = (self.low?, self.high?);
+        (low.at == high.at).then(|| low.at.text())
+    }
+
     /// Numbers of both sets.
     ///
     /// # Errors
@@ -184,10 +190,8 @@ impl Numbers {
     /// # Errors
     /// For steps that no small automaton follows, and ranges too narrow for a double's digits.
     pub fn lark(&self) -> Result<Written, String> {
-        if let (Some(low), Some(high)) = (self.low, self.high)
-            && low.at == high.at
-        {
-            return Ok(Written::Terminal(format!("/{}/", low.at.text().replace('.', r"\."))));
+        if let Some(only) = self.only() {
+            return Ok(Written::Terminal(format!("/{}/", only.replace('.', r"\."))));
         }
         let step = self.step()?;
         let form = match step {
@@ -197,7 +201,10 @@ impl Numbers {
                 Some(form) if step == Decimal::whole(1) => {
                     return Ok(Written::Terminal(self.ended().within(&form)));
                 }
-                Some(form) => form,
+                Some(form) => {
+                    self.reached(step)?;
+                    form
+                }
                 None => return self.counted(step),
             },
         };
@@ -216,6 +223,18 @@ impl Numbers {
         let high = if far_high { Decimal::whole(u64::MAX.into()) } else { most };
         let (low, high) = (self.low.or(end(low)), self.high.or(end(high)));
         Numbers { low, high, ..self.clone() }
+    }
+
+    /// Refuses bounds that no multiple of few enough digits lies within.
+    fn reached(&self, step: Decimal) -> Result<(), String> {
+        let most = Decimal::whole(10i128.pow(EXACT_DIGITS.saturating_sub(step.scale)) - 1);
+        let end = |at| Some(Bound { at, open: false });
+        let far = Numbers { low: end(most.negated()), high: end(most), ..Numbers::default() };
+        if self.and(&far)?.is_empty()? {
+            let step = step.text();
+            return Err(format!("no multiple of {step} of at most {EXACT_DIGITS} digits is in it"));
+        }
+        Ok(())
     }
 
     fn within(&self, form: &str) -> String {

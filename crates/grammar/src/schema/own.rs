@@ -3,7 +3,7 @@ use super::document::{Draft, escape};
 use super::format::{FLOATS, FORMATS, INTEGERS};
 use super::number::{Bound, Decimal, Numbers};
 use super::read::{Reader, Schema};
-use super::shape::{Arrays, Keys, Objects, Places, Shape, Strings};
+use super::shape::{Arrays, Contains, Keys, Objects, Places, Shape, Strings};
 use crate::error::GrammarError;
 use serde_json::Value;
 
@@ -103,11 +103,6 @@ impl<'a> Reader<'a> {
     }
 
     fn arrays(&mut self, schema: &'a Schema, at: &str) -> Result<Option<Shape>> {
-        if schema.get("uniqueItems").is_some_and(|u| *u != Value::Bool(false)) {
-            let what = "true is not supported, as it needs all earlier items: leave it out, or \
-                        list the items in prefixItems";
-            return self.refuse(&format!("{at}/uniqueItems"), what);
-        }
         let later = self.document.draft == Draft::Later;
         let listed = matches!(schema.get("items"), Some(Value::Array(_)));
         if later && listed {
@@ -136,8 +131,30 @@ impl<'a> Reader<'a> {
                 return self.refuse(&format!("{at}/{key}"), format!("is above {MOST_ITEMS}"));
             }
         }
-        let crossed = max.is_some_and(|max| max < min);
-        Ok((!crossed).then_some(Shape::Array(Arrays { prefix, rest, min, max })))
+        let unique = match schema.get("uniqueItems") {
+            None | Some(Value::Bool(false)) => false,
+            Some(Value::Bool(true)) => max.is_none_or(|max| max > 1),
+            _ => return self.refuse(&format!("{at}/uniqueItems"), "is neither true nor false"),
+        };
+        let contains = self.contains(schema, at)?;
+        let never = max.is_some_and(|max| max < min)
+            || contains.as_ref().is_some_and(|c| c.max.is_some_and(|max| max < c.min));
+        let array = Arrays { prefix, rest, min, max, unique, contains };
+        Ok((!never).then_some(Shape::Array(array)))
+    }
+
+    fn contains(&mut self, schema: &'a Schema, at: &str) -> Result<Option<Contains>> {
+        let min = self.count(schema, at, "minContains")?.unwrap_or(1);
+        let max = self.count(schema, at, "maxContains")?;
+        if !schema.contains_key("contains") || (min == 0 && max.is_none()) {
+            return Ok(None);
+        }
+        let places = self.place(format!("{at}/contains"));
+        if places.len() != 1 {
+            // True: all items count.
+            return self.refuse(&format!("{at}/contains"), "is true: use minItems and maxItems");
+        }
+        Ok(Some(Contains { places, min, max }))
     }
 
     fn objects(&mut self, schema: &'a Schema, at: &str) -> Result<Option<Shape>> {

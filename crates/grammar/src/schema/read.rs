@@ -2,7 +2,7 @@
 //! is not read here is an annotation, or refused.
 use super::document::{Document, Draft, escape};
 use super::keywords::refusal;
-use super::shape::{Arrays, NEVER, Objects, Places, Shape, Strings, never};
+use super::shape::{Arrays, NEVER, NOT, Objects, Places, Shape, Strings, never};
 use crate::error::GrammarError;
 use crate::pattern::Pattern;
 use serde_json::{Map, Value};
@@ -18,9 +18,6 @@ const MOST_SHAPES: usize = 256;
 const FUEL: usize = 50_000;
 /// Marks the place of a constant, which is no schema.
 const CONSTANT: char = '=';
-/// How far inside `oneOf` is looked for what tells its schemas apart.
-const DEPTH: usize = 4;
-
 /// Reads places of a document.
 pub struct Reader<'a> {
     pub document: Document<'a>,
@@ -53,7 +50,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn refuse<T>(&self, at: &str, what: impl Into<String>) -> Result<T> {
-        let path = format!("#{}", at.trim_start_matches(CONSTANT));
+        let path = format!("#{}", at.trim_start_matches([CONSTANT, NOT]));
         Err(GrammarError::Schema { path, what: what.into() })
     }
 
@@ -65,7 +62,7 @@ impl<'a> Reader<'a> {
         Err(GrammarError::TooLarge("the schema has too many combinations of alternatives".into()))
     }
 
-    fn product(&mut self, a: &[Shape], b: &[Shape], at: &str) -> Result<Vec<Shape>> {
+    pub(super) fn product(&mut self, a: &[Shape], b: &[Shape], at: &str) -> Result<Vec<Shape>> {
         self.spend(1 + a.len() * b.len() / 8)?;
         let mut all: Vec<Shape> = Vec::new();
         for x in a {
@@ -82,10 +79,13 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
-    fn shapes_at(&mut self, at: &str) -> Result<Vec<Shape>> {
+    pub(super) fn shapes_at(&mut self, at: &str) -> Result<Vec<Shape>> {
         self.spend(1)?;
         if at == NEVER {
             return Ok(Vec::new());
+        }
+        if let Some(place) = at.strip_prefix(NOT) {
+            return self.complement(place);
         }
         if let Some(pointer) = at.strip_prefix(CONSTANT) {
             let Some(value) = self.document.at(pointer) else { return Ok(Vec::new()) };
@@ -123,7 +123,10 @@ impl<'a> Reader<'a> {
             }
         }
         let mut shapes = self.own(schema, at)?;
-        for (key, value) in schema {
+        // Constants have their own order of properties.
+        let constant = |(key, _): &(&String, _)| matches!(key.as_str(), "const" | "enum");
+        let (first, then): (Vec<_>, Vec<_>) = schema.iter().partition(constant);
+        for (key, value) in first.into_iter().chain(then) {
             let here = format!("{at}/{key}");
             let more = match key.as_str() {
                 "const" => vec![self.constant(value, &here)?],
@@ -139,6 +142,7 @@ impl<'a> Reader<'a> {
                 "anyOf" => self.union(value, &here)?.concat(),
                 "oneOf" => self.one_of(value, &here)?,
                 "not" => self.complement(&here)?,
+                "if" => self.cases(schema, at)?,
                 "dependentRequired" | "dependentSchemas" | "dependencies" => {
                     shapes = self.dependent(value, &here, shapes)?;
                     continue;
@@ -159,29 +163,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn union(&mut self, value: &Value, at: &str) -> Result<Vec<Vec<Shape>>> {
+    pub(super) fn union(&mut self, value: &Value, at: &str) -> Result<Vec<Vec<Shape>>> {
         let count = self.list(value, at)?.len();
         (0..count).map(|i| self.shapes_at(&format!("{at}/{i}"))).collect()
     }
 
-    fn one_of(&mut self, value: &Value, at: &str) -> Result<Vec<Shape>> {
-        let options = self.union(value, at)?;
-        for (i, a) in options.iter().enumerate() {
-            for (j, b) in options.iter().enumerate().skip(i + 1) {
-                let both = self.product(a, b, at)?;
-                if self.some_live(&both, DEPTH)? {
-                    let what = format!(
-                        "a value could match both {i} and {j}, or this can't be told: \
-                         use anyOf, or tell them apart by a constant property or by types"
-                    );
-                    return self.refuse(at, what);
-                }
-            }
-        }
-        Ok(options.concat())
-    }
-
-    fn some_live(&mut self, shapes: &[Shape], depth: usize) -> Result<bool> {
+    pub(super) fn some_live(&mut self, shapes: &[Shape], depth: usize) -> Result<bool> {
         for shape in shapes {
             if !self.dead(shape, depth)? {
                 return Ok(true);
@@ -223,38 +210,6 @@ impl<'a> Reader<'a> {
         shapes
     }
 
-    /// All values that the schema at `at` does not allow.
-    fn complement(&mut self, at: &str) -> Result<Vec<Shape>> {
-        let mut left = Shape::all();
-        for shape in self.shapes_at(at)? {
-            let kind = std::mem::discriminant(&shape);
-            let rest = match &shape {
-                Shape::Null | Shape::Bool(_) => {
-                    left.retain(|s| *s != shape);
-                    continue;
-                }
-                whole if Shape::all().contains(whole) => None,
-                Shape::String(Strings { values: Some(values), .. }) => {
-                    Some(Shape::String(Strings { not: values.clone(), ..Strings::default() }))
-                }
-                Shape::Object(o) => match &o.required[..] {
-                    [name]
-                        if *o == Objects { required: vec![name.clone()], ..Objects::default() } =>
-                    {
-                        Some(without(name))
-                    }
-                    _ => return self.refuse(at, NOT),
-                },
-                _ => return self.refuse(at, NOT),
-            };
-            let (same, mut kept): (Vec<_>, Vec<_>) =
-                left.into_iter().partition(|s| std::mem::discriminant(s) == kind);
-            kept.extend(self.product(&same, &rest.into_iter().collect::<Vec<_>>(), at)?);
-            left = kept;
-        }
-        Ok(left)
-    }
-
     /// Objects without a property, and those with it that satisfy more.
     fn dependent(&mut self, value: &Value, at: &str, shapes: Vec<Shape>) -> Result<Vec<Shape>> {
         let Some(map) = value.as_object() else { return self.refuse(at, "is no object") };
@@ -279,7 +234,7 @@ impl<'a> Reader<'a> {
             };
             let mut options: Vec<Shape> =
                 Shape::all().into_iter().filter(|s| !matches!(s, Shape::Object(_))).collect();
-            options.push(without(name));
+            options.push(Shape::Object(without(name)));
             options.extend(more);
             shapes = self.product(&shapes, &options, &here)?;
         }
@@ -314,7 +269,8 @@ impl<'a> Reader<'a> {
             Value::Array(items) => {
                 let prefix = (0..items.len()).map(|i| inside(&i.to_string())).collect();
                 let count = items.len() as u64;
-                Shape::Array(Arrays { prefix, rest: never(), min: count, max: Some(count) })
+                let (min, max) = (count, Some(count));
+                Shape::Array(Arrays { prefix, rest: never(), min, max, ..Arrays::default() })
             }
             Value::Object(map) => {
                 let named = map.keys().map(|k| (k.clone(), inside(&escape(k)))).collect();
@@ -362,9 +318,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-const NOT: &str = "is supported for types, constants and enums of strings, null, true and false, \
-                   and one required name: say what is allowed instead";
-
-fn without(name: &str) -> Shape {
-    Shape::Object(Objects { named: vec![(name.to_owned(), never())], ..Objects::default() })
+/// Objects without a property.
+pub(super) fn without(name: &str) -> Objects {
+    Objects { named: vec![(name.to_owned(), never())], ..Objects::default() }
 }

@@ -2,7 +2,7 @@
 use super::Spacing;
 use super::number::Written;
 use super::read::Reader;
-use super::shape::{Arrays, Objects, Places, Shape, Strings};
+use super::shape::{NOT, Objects, Places, Shape, Strings};
 use super::text::counts;
 use crate::error::GrammarError;
 use crate::pattern::{ANY_JSON, Spelling};
@@ -58,14 +58,20 @@ impl Rules {
                     "the schema needs more than {MOST_RULES} rules"
                 )));
             }
-            let at = places
-                .first()
-                .map_or_else(String::new, |place| format!("#{}", place.trim_start_matches('=')));
+            let at = places.first().map_or_else(String::new, |place| {
+                format!("#{}", place.trim_start_matches(['=', NOT]))
+            });
             all.rules.push(Rule { at, shapes, live: false });
         }
         all.settle();
         if !all.rules[0].live {
             return reader.refuse("", "no value satisfies it");
+        }
+        for (rule, places) in all.rules.iter().zip(&open) {
+            if let Some(why) = rule.shapes.iter().find_map(|s| all.unlisted(s)) {
+                let at = places.first().map_or("", |place| place);
+                return reader.refuse(&format!("{at}/uniqueItems"), why);
+            }
         }
         Ok(all)
     }
@@ -86,7 +92,7 @@ impl Rules {
 
     fn shape_lives(&self, shape: &Shape) -> bool {
         match shape {
-            Shape::Array(a) => self.longest(a).is_none_or(|longest| longest >= a.min),
+            Shape::Array(a) => self.array_lives(a),
             Shape::Object(o) => self.object_lives(o),
             _ => true,
         }
@@ -97,16 +103,14 @@ impl Rules {
         self.numbers.get(places).is_some_and(|i| self.rules[*i].live)
     }
 
+    /// What values that satisfy these places look like.
+    pub(super) fn shapes(&self, places: &Places) -> Option<&[Shape]> {
+        self.numbers.get(places).and_then(|i| self.rules.get(*i)).map(|rule| &rule.shapes[..])
+    }
+
     /// The name of the rule for these places.
     pub(super) fn name(&self, places: &Places) -> String {
         format!("v{}", self.numbers.get(places).copied().unwrap_or_default())
-    }
-
-    /// Most items that an array can have.
-    fn longest(&self, array: &Arrays) -> Option<u64> {
-        let items = array.prefix.iter().chain(std::iter::once(&array.rest));
-        let stop = items.enumerate().find(|(_, p)| !self.lives(p)).map(|(i, _)| i as u64);
-        stop.into_iter().chain(array.max).min()
     }
 
     /// Writes the grammar.
@@ -146,7 +150,7 @@ impl Rules {
                 },
                 Shape::Array(a) => {
                     let name = format!("a{number}_{i}");
-                    self.array(&name, a, spacing, out);
+                    self.array(&name, a, spacing, out)?;
                     options.push(name);
                 }
                 Shape::Object(o) => {
@@ -163,48 +167,12 @@ impl Rules {
         let _ = writeln!(out, "v{number}: {}", options.join(" | "));
         Ok(())
     }
-
-    /// `name`_i is what follows i items.
-    fn array(&self, name: &str, array: &Arrays, spacing: Spacing, out: &mut String) {
-        let longest = self.longest(array);
-        let _ = writeln!(out, "{name}: \"[\" {name}_0");
-        let comma = literal(spacing.comma());
-        let last = array.prefix.len() as u64;
-        for i in 0..=last.min(longest.unwrap_or(last)) {
-            let mut options = Vec::new();
-            if i >= array.min {
-                options.push("\"]\"".to_owned());
-            }
-            let more = longest.is_none_or(|longest| i < longest);
-            let sep = if i == 0 { String::new() } else { format!("{comma} ") };
-            if more && i < last {
-                let item = self.name(&array.prefix[i as usize]);
-                options.push(format!("{sep}{item} {name}_{}", i + 1));
-            } else if more {
-                // The first of the rest, then as many as may follow.
-                let item = self.name(&array.rest);
-                let min = array.min.saturating_sub(i + 1);
-                let rest = repeated(&format!("({comma} {item})"), min, longest.map(|l| l - i - 1));
-                options.push(format!("{sep}{item} {rest} \"]\""));
-            }
-            let _ = writeln!(out, "{name}_{i}: {}", options.join(" | "));
-        }
-    }
-}
-
-fn repeated(part: &str, min: u64, max: Option<u64>) -> String {
-    match (min, max) {
-        (_, Some(0)) => String::new(),
-        (0, None) => format!("{part}*"),
-        (min, None) => format!("{part}{{{min},{min}}} {part}*"),
-        (min, Some(max)) => format!("{part}{{{min},{max}}}"),
-    }
 }
 
 /// Places of what lies directly inside.
 fn inside(shape: &Shape) -> Vec<Places> {
     match shape {
-        Shape::Array(a) => a.prefix.iter().chain(std::iter::once(&a.rest)).cloned().collect(),
+        Shape::Array(a) => a.inside(),
         Shape::Object(o) => {
             let named = o.named.iter().map(|(_, p)| p);
             named.chain(o.other.iter().map(|(_, p)| p)).cloned().collect()
@@ -232,7 +200,7 @@ fn string(strings: &Strings) -> std::result::Result<String, String> {
         let all: Vec<String> = values.iter().map(|v| literal(&quoted(v))).collect();
         return Ok(all.join(" | "));
     }
-    if strings.patterns.is_empty() && strings.not.is_empty() {
+    if strings.patterns.is_empty() && strings.not.is_empty() && strings.absent.is_empty() {
         let counts = counts(strings.min, strings.max)?;
         return Ok(format!(r"/\x{{22}}{FREE}{counts}\x{{22}}/"));
     }
@@ -255,6 +223,10 @@ pub(super) fn terminal(strings: &Strings, after: &str) -> std::result::Result<St
     if all.is_empty() || strings.min > 0 || strings.max.is_some() {
         let counts = counts(strings.min, strings.max)?;
         all.push(format!(r"/\x{{22}}{ANY_JSON}{counts}\x{{22}}/"));
+    }
+    for (pattern, whole) in &strings.absent {
+        let body = pattern.whole(Spelling::Json, !whole)?;
+        all.push(format!(r"~(/\x{{22}}(?:{body})\x{{22}}/)"));
     }
     if !strings.not.is_empty() {
         let not: Vec<String> = strings.not.iter().map(|v| literal(&quoted(v))).collect();

@@ -6,8 +6,10 @@ use crate::pattern::Pattern;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Places whose schemas a value must all satisfy; none means anything goes.
+/// Places whose schemas a value must all satisfy, or, after [`NOT`], must not; none means anything goes.
 pub type Places = BTreeSet<Rc<str>>;
+/// Marks a place whose schema a value must not satisfy.
+pub const NOT: char = '!';
 /// The place of a schema that nothing satisfies.
 pub const NEVER: &str = "\0never";
 
@@ -34,6 +36,8 @@ pub struct Strings {
     pub values: Option<Vec<String>>,
     /// It is none of these.
     pub not: Vec<String>,
+    /// None found in it, or, `whole`, all of it.
+    pub absent: Vec<(Rc<Pattern>, bool)>,
 }
 
 /// Arrays.
@@ -41,6 +45,18 @@ pub struct Strings {
 pub struct Arrays {
     pub prefix: Vec<Places>,
     pub rest: Places,
+    pub min: u64,
+    pub max: Option<u64>,
+    /// No two items are equal.
+    pub unique: bool,
+    /// How many items satisfy some places.
+    pub contains: Option<Contains>,
+}
+
+/// At least `min` and at most `max` items that satisfy `places`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contains {
+    pub places: Places,
     pub min: u64,
     pub max: Option<u64>,
 }
@@ -78,12 +94,20 @@ impl Default for Objects {
     }
 }
 
+/// What does not satisfy the schema at a place.
+pub fn opposite(place: &str) -> Places {
+    match place.strip_prefix(NOT) {
+        Some(inner) => Places::from([Rc::from(inner)]),
+        None => Places::from([Rc::from(format!("{NOT}{place}"))]),
+    }
+}
+
 /// The place that nothing satisfies.
 pub fn never() -> Places {
     Places::from([Rc::from(NEVER)])
 }
 
-fn both(a: &Places, b: &Places) -> Places {
+pub fn both(a: &Places, b: &Places) -> Places {
     a.union(b).cloned().collect()
 }
 
@@ -118,7 +142,7 @@ impl Shape {
                 if both.is_empty()? { None } else { Some(Shape::Number(both)) }
             }
             (Shape::String(a), Shape::String(b)) => a.and(b)?.map(Shape::String),
-            (Shape::Array(a), Shape::Array(b)) => a.and(b).map(Shape::Array),
+            (Shape::Array(a), Shape::Array(b)) => a.and(b)?.map(Shape::Array),
             (Shape::Object(a), Shape::Object(b)) => a.and(b)?.map(Shape::Object),
             _ => None,
         })
@@ -144,21 +168,28 @@ impl Strings {
         patterns.extend(other.patterns.iter().filter(|p| !self.patterns.contains(p)).cloned());
         let mut not = self.not.clone();
         not.extend(other.not.iter().filter(|v| !self.not.contains(v)).cloned());
-        let max = least(self.max, other.max);
-        let strings = Strings { min: self.min.max(other.min), max, patterns, values, not };
-        strings.settled()
+        let mut absent = self.absent.clone();
+        absent.extend(other.absent.iter().filter(|p| !self.absent.contains(p)).cloned());
+        let (min, max) = (self.min.max(other.min), least(self.max, other.max));
+        Strings { min, max, patterns, values, not, absent }.settled()
     }
 }
 
 impl Arrays {
-    fn and(&self, other: &Arrays) -> Option<Arrays> {
+    fn and(&self, other: &Arrays) -> Result<Option<Arrays>, String> {
+        let contains = match (&self.contains, &other.contains) {
+            (Some(a), Some(b)) if a != b => return Err("several contains of one array".to_owned()),
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        let unique = self.unique || other.unique;
         let count = self.prefix.len().max(other.prefix.len());
         let at = |a: &Arrays, i: usize| a.prefix.get(i).unwrap_or(&a.rest).clone();
         let prefix = (0..count).map(|i| both(&at(self, i), &at(other, i))).collect();
         let max = least(self.max, other.max);
         let min = self.min.max(other.min);
         let rest = both(&self.rest, &other.rest);
-        (max.is_none_or(|max| max >= min)).then_some(Arrays { prefix, rest, min, max })
+        let both = Arrays { prefix, rest, min, max, unique, contains };
+        Ok((max.is_none_or(|max| max >= min)).then_some(both))
     }
 }
 

@@ -25,7 +25,8 @@ impl Strings {
         if self.max.is_some_and(|max| max < self.min) {
             return Ok(None);
         }
-        if self.patterns.is_empty() && (self.not.is_empty() || self.max.is_none()) {
+        let free = self.patterns.is_empty() && self.absent.is_empty();
+        if free && (self.not.is_empty() || self.max.is_none()) {
             return Ok(Some(self));
         }
         let empty = automaton(&self.language()?)?.always_empty();
@@ -45,9 +46,11 @@ impl Strings {
         {
             return Ok(false);
         }
-        for (pattern, whole) in &self.patterns {
-            if !automaton(&regex(pattern, !whole)?)?.is_match(text) {
-                return Ok(false);
+        for (patterns, wanted) in [(&self.patterns, true), (&self.absent, false)] {
+            for (pattern, whole) in patterns {
+                if automaton(&regex(pattern, !whole)?)?.is_match(text) != wanted {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
@@ -58,6 +61,9 @@ impl Strings {
         let mut all = Vec::new();
         for (pattern, whole) in &self.patterns {
             all.push(regex(pattern, !whole)?);
+        }
+        for (pattern, whole) in &self.absent {
+            all.push(RegexAst::Not(Box::new(regex(pattern, !whole)?)));
         }
         all.push(RegexAst::Regex(format!("(?s:.{})", counts(self.min, self.max)?)));
         if !self.not.is_empty() {

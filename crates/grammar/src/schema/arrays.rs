@@ -1,0 +1,246 @@
+//! Arrays as rules: items in order, counted where the schema counts them.
+use super::Spacing;
+use super::rules::{Rules, literal, quoted};
+use super::shape::{Arrays, Contains, Places, Shape, both, opposite};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Most constants whose arrangements are listed, in a rule for each set of them.
+const MOST_UNIQUE: usize = 8;
+/// Most rules of an array that counts some of its items.
+const MOST_STATES: u64 = 2_000;
+
+impl Arrays {
+    /// Places of what lies directly inside.
+    pub(super) fn inside(&self) -> Vec<Places> {
+        let items = self.prefix.iter().chain(std::iter::once(&self.rest));
+        let counted = self.contains.iter();
+        let counted =
+            counted.flat_map(|c| items.clone().flat_map(|item| [c.yes(item), c.no(item)]));
+        items.clone().cloned().chain(counted).collect()
+    }
+    fn item(&self, i: u64) -> &Places {
+        self.prefix.get(i as usize).unwrap_or(&self.rest)
+    }
+}
+
+impl Contains {
+    /// An item that counts.
+    fn yes(&self, item: &Places) -> Places {
+        both(item, &self.places)
+    }
+    /// An item that does not: any, where nothing limits those that do.
+    fn no(&self, item: &Places) -> Places {
+        match (self.max, self.places.first()) {
+            (Some(_), Some(place)) => both(item, &opposite(place)),
+            _ => item.clone(),
+        }
+    }
+}
+
+/// Items so far, and those of them that count, as far as either matters.
+type Seen = (u64, u64);
+
+impl Rules {
+    /// Whether any finite array has this shape.
+    pub(super) fn array_lives(&self, array: &Arrays) -> bool {
+        if let Some(contains) = &array.contains {
+            return match self.counts(array, contains) {
+                Ok(states) => states.contains(&(0, 0)),
+                Err(_) => true,
+            };
+        }
+        let most = match self.constants(array) {
+            Some(values) if array.unique => Some(values.len() as u64),
+            _ => None,
+        };
+        self.longest(array).into_iter().chain(most).all(|most| most >= array.min)
+    }
+
+    /// Most items that an array can have, if nothing but their places limits them.
+    fn longest(&self, array: &Arrays) -> Option<u64> {
+        let items = array.prefix.iter().chain(std::iter::once(&array.rest));
+        let stop = items.enumerate().find(|(_, p)| !self.lives(p)).map(|(i, _)| i as u64);
+        stop.into_iter().chain(array.max).min()
+    }
+
+    /// Why the items of an array can't be told apart, if they must be.
+    pub(super) fn unlisted(&self, shape: &Shape) -> Option<String> {
+        let Shape::Array(array) = shape else { return None };
+        let listed = self.constants(array).is_some_and(|values| values.len() <= MOST_UNIQUE);
+        (array.unique && (array.contains.is_some() || !listed)).then(|| {
+            format!(
+                "true needs all earlier items: it is supported where items are up to {MOST_UNIQUE} \
+                 constants (enum), without prefixItems and contains; or leave it out"
+            )
+        })
+    }
+
+    /// The texts of an array's items, if they are few and the same at every place.
+    fn constants(&self, array: &Arrays) -> Option<Vec<String>> {
+        if !array.prefix.is_empty() {
+            return None;
+        }
+        let mut texts: Vec<String> = Vec::new();
+        for shape in self.shapes(&array.rest)? {
+            match shape {
+                Shape::Null => texts.push("null".to_owned()),
+                Shape::Bool(b) => texts.push(b.to_string()),
+                Shape::String(s) => texts.extend(s.values.as_ref()?.iter().map(|v| quoted(v))),
+                Shape::Number(n) => texts.push(n.only()?),
+                Shape::Array(_) | Shape::Object(_) => return None,
+            }
+        }
+        texts.sort();
+        texts.dedup();
+        Some(texts)
+    }
+
+    /// `name`_i is what follows i items.
+    pub(super) fn array(
+        &self,
+        name: &str,
+        array: &Arrays,
+        spacing: Spacing,
+        out: &mut String,
+    ) -> Result<(), String> {
+        let comma = literal(spacing.comma());
+        if let Some(contains) = &array.contains {
+            return self.counted(name, array, contains, &comma, out);
+        }
+        if let Some(values) = self.constants(array).filter(|_| array.unique) {
+            arrangements(name, array, &values, &comma, out);
+            return Ok(());
+        }
+        let longest = self.longest(array);
+        let _ = writeln!(out, "{name}: \"[\" {name}_0");
+        let last = array.prefix.len() as u64;
+        for i in 0..=last.min(longest.unwrap_or(last)) {
+            let mut options = Vec::new();
+            if i >= array.min {
+                options.push("\"]\"".to_owned());
+            }
+            let more = longest.is_none_or(|longest| i < longest);
+            let sep = if i == 0 { String::new() } else { format!("{comma} ") };
+            let item = self.name(array.item(i));
+            if more && i < last {
+                options.push(format!("{sep}{item} {name}_{}", i + 1));
+            } else if more {
+                // The first of the rest, then as many as may follow.
+                let min = array.min.saturating_sub(i + 1);
+                let rest = repeated(&format!("({comma} {item})"), min, longest.map(|l| l - i - 1));
+                options.push(format!("{sep}{item} {rest} \"]\""));
+            }
+            let _ = writeln!(out, "{name}_{i}: {}", options.join(" | "));
+        }
+        Ok(())
+    }
+
+    /// Where one more item leads.
+    fn steps(&self, array: &Arrays, contains: &Contains, (i, k): Seen) -> Vec<(Places, Seen)> {
+        if array.max.is_some_and(|max| i >= max) {
+            return Vec::new();
+        }
+        let next = (i + 1).min(last(array));
+        let item = array.item(i);
+        let mut all = Vec::new();
+        if contains.max.map_or(k < contains.min, |max| k < max) {
+            all.push((contains.yes(item), (next, k + 1)));
+        }
+        all.push((contains.no(item), (next, k)));
+        all.retain(|(places, _)| self.lives(places));
+        all
+    }
+
+    /// The states that an end can be reached from.
+    fn counts(&self, array: &Arrays, contains: &Contains) -> Result<HashSet<Seen>, String> {
+        let most = contains.max.unwrap_or(contains.min);
+        if (last(array) + 1).saturating_mul(most.saturating_add(1)) > MOST_STATES {
+            return Err(format!("contains with counts that need more than {MOST_STATES} states"));
+        }
+        let all = (0..=last(array)).flat_map(|i| (0..=most).map(move |k| (i, k)));
+        let all: Vec<Seen> = all.collect();
+        let ends = |(i, k): &Seen| *i >= array.min && *k >= contains.min;
+        let mut good: HashSet<Seen> = all.iter().copied().filter(ends).collect();
+        loop {
+            let leads = |seen: &&Seen| {
+                let mut steps = self.steps(array, contains, **seen).into_iter();
+                !good.contains(*seen) && steps.any(|(_, next)| good.contains(&next))
+            };
+            let more: Vec<Seen> = all.iter().filter(leads).copied().collect();
+            if more.is_empty() {
+                return Ok(good);
+            }
+            good.extend(more);
+        }
+    }
+
+    /// `name`_i_k is what follows i items, k of which count.
+    fn counted(
+        &self,
+        name: &str,
+        array: &Arrays,
+        contains: &Contains,
+        comma: &str,
+        out: &mut String,
+    ) -> Result<(), String> {
+        let good = self.counts(array, contains)?;
+        let _ = writeln!(out, "{name}: \"[\" {name}_0_0");
+        let mut sorted: Vec<&Seen> = good.iter().collect();
+        sorted.sort();
+        for (i, k) in sorted {
+            let mut options = Vec::new();
+            if *i >= array.min && *k >= contains.min {
+                options.push("\"]\"".to_owned());
+            }
+            let sep = if *i == 0 { String::new() } else { format!("{comma} ") };
+            for (places, next) in self.steps(array, contains, (*i, *k)) {
+                if good.contains(&next) {
+                    options.push(format!(
+                        "{sep}{} {name}_{}_{}",
+                        self.name(&places),
+                        next.0,
+                        next.1
+                    ));
+                }
+            }
+            let _ = writeln!(out, "{name}_{i}_{k}: {}", options.join(" | "));
+        }
+        Ok(())
+    }
+}
+
+/// How far items are counted.
+fn last(array: &Arrays) -> u64 {
+    (array.prefix.len() as u64).max(array.min).max(array.max.unwrap_or(0)).max(1)
+}
+
+/// `name`_s is what follows the constants in the set s, whatever their order.
+fn arrangements(name: &str, array: &Arrays, values: &[String], comma: &str, out: &mut String) {
+    let _ = writeln!(out, "{name}: \"[\" {name}_0");
+    for set in 0u32..1 << values.len() {
+        let count = u64::from(set.count_ones());
+        let mut options = Vec::new();
+        if count >= array.min {
+            options.push("\"]\"".to_owned());
+        }
+        if array.max.is_none_or(|max| count < max) {
+            let sep = if count == 0 { String::new() } else { format!("{comma} ") };
+            for (i, value) in values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
+                options.push(format!("{sep}{} {name}_{}", literal(value), set | 1 << i));
+            }
+        }
+        if !options.is_empty() && array.max.is_none_or(|max| count <= max) {
+            let _ = writeln!(out, "{name}_{set}: {}", options.join(" | "));
+        }
+    }
+}
+
+fn repeated(part: &str, min: u64, max: Option<u64>) -> String {
+    match (min, max) {
+        (_, Some(0)) => String::new(),
+        (0, None) => format!("{part}*"),
+        (min, None) => format!("{part}{{{min},{min}}} {part}*"),
+        (min, Some(max)) => format!("{part}{{{min},{max}}}"),
+    }
+}
