@@ -42,6 +42,7 @@
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
 
+pub use rinfer_engine::ask::Confidence;
 pub use rinfer_engine::backend::{Kv, Quant};
 pub use rinfer_engine::batch::TokenId;
 pub use rinfer_engine::error::Error;
@@ -56,6 +57,8 @@ pub use rinfer_engine::request::{
 pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
 pub use rinfer_engine::session::{Reply, Session};
 pub use rinfer_engine::turn::{Ask, Turn};
-pub use rinfer_grammar::{After, Constraint, Grammar, GrammarError, Matcher, Spacing};
+pub use rinfer_grammar::{
+    After, Constraint, Field, Grammar, GrammarError, Matcher, Shares, Spacing,
+};
 pub use rinfer_text::chat::{Message, Role, Tool, ToolCall};
 pub use rinfer_text::reply::Delta;

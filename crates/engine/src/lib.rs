@@ -1,7 +1,7 @@
 //! The engine: a model as data, executors that run it, and what turns requests into tokens.
 #![forbid(unsafe_code)]
 
-mod ask;
+pub mod ask;
 pub mod backend;
 pub mod batch;
 pub mod bundle;

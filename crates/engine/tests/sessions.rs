@@ -368,6 +368,25 @@ fn types_are_kept() {
     assert_eq!(chat.history().len(), two);
 }
 
+/// Confidence is in what was chosen, among what might have been.
+#[test]
+fn choices_have_their_confidence() {
+    let (model, _) = model(|_| {
+        let mut logits = vec![0.0; VOCAB];
+        logits[id_of(b't') as usize] = 3f32.ln();
+        logits[id_of(b's') as usize] = 4f32.ln();
+        logits
+    });
+    let mut chat = model.session();
+    *chat.sampling() = Sampling { max_tokens: Some(100), ..Sampling::greedy() };
+    let (value, sure) = chat.ask_with_confidence::<(bool, Kind)>("Which?").unwrap();
+    assert_eq!(value, (true, Kind::Small));
+    assert_eq!(sure.iter().map(|c| c.path.as_str()).collect::<Vec<_>>(), ["/0", "/1"]);
+    for (found, wanted) in sure.iter().zip([0.75, 0.8]) {
+        assert!((found.probability - wanted).abs() < 1e-5, "{found:?}");
+    }
+}
+
 /// A model that thinks answers in the form that was asked for after its thoughts, whoever opened them.
 #[test]
 fn j14_types_come_after_thoughts() {

@@ -2,8 +2,8 @@
 use crate::error::{GrammarError, short};
 use crate::matcher::Matcher;
 use crate::pattern::{Pattern, Spelling};
-use crate::schema::{self, Spacing};
-use crate::{Vocabulary, gbnf};
+use crate::schema::{self, Spacing, fields::Field};
+use crate::{Shares, Vocabulary, gbnf};
 use llguidance::api::TopLevelGrammar;
 use serde_json::{Value, json};
 
@@ -33,6 +33,8 @@ pub enum Grammar {
     Lark(String),
     /// A text of a GBNF grammar, as llama.cpp has them.
     Gbnf(String),
+    /// Another, of which is noted how probable each token is among those allowed: for one answer.
+    Measured(Box<Grammar>, Shares),
 }
 
 impl Grammar {
@@ -55,10 +57,27 @@ impl Grammar {
             let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, build);
             thread.map(|thread| thread.join())
         });
+        let measured = |matcher: Matcher| match self {
+            Grammar::Measured(_, shares) => matcher.measured(shares),
+            _ => matcher,
+        };
         match built {
-            Ok(Ok(built)) => built.map_err(|e| self.blame(e)),
+            Ok(Ok(built)) => built.map(measured).map_err(|e| self.blame(e)),
             Ok(Err(_)) => Err(GrammarError::TooLarge("its compilation failed".to_owned())),
             Err(e) => Err(GrammarError::TooLarge(format!("no thread to compile it: {e}"))),
+        }
+    }
+
+    /// The parts of an answer of a schema that were decided among options: booleans, whole numbers,
+    /// and strings of which the schema lists all. Of other forms there are none.
+    ///
+    /// # Errors
+    /// What the schema has that is not supported.
+    pub fn fields(&self, answer: &str) -> Result<Vec<Field>, GrammarError> {
+        match self {
+            Grammar::Schema(schema, _) => schema::fields::fields(schema, answer),
+            Grammar::Measured(grammar, _) => grammar.fields(answer),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -75,12 +94,14 @@ impl Grammar {
                 Ok(source.clone())
             }
             Grammar::Gbnf(source) => gbnf::lark(source),
+            Grammar::Measured(grammar, _) => grammar.lark(),
         }
     }
 
     /// Errors of the library about what a person wrote are about that.
     fn blame(&self, error: GrammarError) -> GrammarError {
         match (self, error) {
+            (Grammar::Measured(grammar, _), error) => grammar.blame(error),
             (Grammar::Lark(_), GrammarError::TooLarge(what)) => {
                 GrammarError::Grammar { kind: "Lark", line: None, what }
             }

@@ -14,6 +14,7 @@ mod lenient;
 mod matcher;
 mod pattern;
 mod schema;
+mod shares;
 mod vocabulary;
 
 pub use after::After;
@@ -21,8 +22,10 @@ pub use error::GrammarError;
 pub use grammar::Grammar;
 pub use matcher::Matcher;
 pub use schema::Spacing;
+pub use schema::fields::Field;
 pub use schema::format::{FORMATS, INTEGERS};
 pub use schema::keywords::{Fate, KEYWORDS};
+pub use shares::Shares;
 pub use vocabulary::{Token, Tokenise, Vocabulary};
 
 /// Decides which tokens may come next.

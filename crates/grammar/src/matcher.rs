@@ -1,16 +1,22 @@
 //! A grammar's state after the tokens so far.
 use crate::error::GrammarError;
+use crate::shares::{Meter, Shares};
 use crate::{Constraint, Vocabulary};
 use llguidance::api::{StopReason, TopLevelGrammar};
 use toktrie::SimpleVob;
 
 /// A grammar's state after the tokens so far.
-pub struct Matcher(llguidance::Matcher);
+pub struct Matcher {
+    state: llguidance::Matcher,
+    vocabulary: Vocabulary,
+    meter: Option<Meter>,
+}
 
 impl Clone for Matcher {
-    /// An independent matcher in the same state.
+    /// An independent matcher in the same state; what it measures goes to the same place.
     fn clone(&self) -> Matcher {
-        Matcher(self.0.deep_clone())
+        let (vocabulary, meter) = (self.vocabulary.clone(), self.meter.clone());
+        Matcher { state: self.state.deep_clone(), vocabulary, meter }
     }
 }
 
@@ -25,12 +31,18 @@ impl Matcher {
         let matcher = llguidance::Matcher::new(parser);
         match matcher.get_error() {
             Some(error) => Err(GrammarError::TooLarge(brief(&error))),
-            None => Ok(Matcher(matcher)),
+            None => Ok(Matcher { state: matcher, vocabulary: vocabulary.clone(), meter: None }),
         }
     }
 
+    /// Notes how probable its tokens are.
+    pub(crate) fn measured(mut self, shares: &Shares) -> Matcher {
+        self.meter = Some(Meter::new(shares.clone()));
+        self
+    }
+
     fn allowed(&mut self) -> Result<SimpleVob, GrammarError> {
-        self.0.compute_mask_or_eos().map_err(wrong)
+        self.state.compute_mask_or_eos().map_err(wrong)
     }
 
     /// The ids that may come next, in order.
@@ -57,30 +69,37 @@ impl Constraint for Matcher {
         }
         let known = (words.len() * 32).min(logits.len());
         logits[known..].fill(f32::NEG_INFINITY);
+        self.meter.iter_mut().for_each(|meter| meter.masked(logits));
         Ok(())
     }
 
     fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
-        self.0.consume_token(id).map_err(wrong)
+        self.state.consume_token(id).map_err(wrong)?;
+        if let Some(meter) = &mut self.meter {
+            meter.accepted(id, self.vocabulary.trie().token_len(id));
+        }
+        Ok(())
     }
 
     fn complete(&mut self) -> bool {
-        self.over() || self.0.is_accepting().unwrap_or(false)
+        self.over() || self.state.is_accepting().unwrap_or(false)
     }
 
     fn over(&mut self) -> bool {
         matches!(
-            self.0.stop_reason(),
+            self.state.stop_reason(),
             StopReason::NoExtension | StopReason::NoExtensionBias | StopReason::EndOfSentence
         )
     }
 
     fn forced(&mut self) -> Vec<u32> {
-        if self.0.is_stopped() { Vec::new() } else { self.0.compute_ff_tokens() }
+        if self.state.is_stopped() { Vec::new() } else { self.state.compute_ff_tokens() }
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<(), GrammarError> {
-        self.0.rollback(tokens).map_err(wrong)
+        self.state.rollback(tokens).map_err(wrong)?;
+        self.meter.iter_mut().for_each(|meter| meter.taken_back(tokens));
+        Ok(())
     }
 }
 

@@ -598,6 +598,67 @@ fn j12_items_that_count() {
 }
 
 #[test]
+fn fields_are_what_was_decided() {
+    let schema = json!({"properties": {
+        "k/d": {"$ref": "#/$defs/k"}, "text": {"type": "string"}, "n": {"type": "number"},
+        "list": {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"$ref": "#/$defs/k"}]}}},
+        "$defs": {"k": {"enum": ["a", "\"b"]}}});
+    let text = r#"{"k/d": "\"b", "text": "a, 3", "n": -12, "list": [true, "a", 1.5, null], "x": {"y": false}}"#;
+    let fields = Grammar::Schema(schema, Spacing::Spaced).fields(text).unwrap();
+    let found: Vec<(&str, &str)> =
+        fields.iter().map(|f| (f.path.as_str(), &text[f.text.clone()])).collect();
+    let wanted = [
+        ("/k~1d", r#""\"b""#),
+        ("/n", "-12"),
+        ("/list/0", "true"),
+        ("/list/1", "\"a\""),
+        ("/x/y", "false"),
+    ];
+    assert_eq!(found, wanted);
+    assert!(Grammar::Json(Spacing::Spaced).fields("true").unwrap().is_empty());
+}
+
+/// Among what a grammar allows, probabilities are what the model's own are to one another.
+#[test]
+fn options_have_their_share() {
+    let schema = json!({"type": "object", "properties": {"k": {"enum": ["ab", "ac", "d"]}, "b": {"type": "boolean"},
+            "n": {"type": "integer", "minimum": 0, "maximum": 12}},
+        "required": ["k", "b", "n"], "additionalProperties": false});
+    let shares = rinfer_grammar::Shares::default();
+    let form = Box::new(Grammar::Schema(schema, Spacing::Compact));
+    let grammar = Grammar::Measured(form, shares.clone());
+    let mut m = grammar.compile(bytes()).unwrap();
+    let text = r#"{"k":"ac","b":true,"n":1}"#;
+    let accept = |m: &mut rinfer_grammar::Matcher, byte: u8| {
+        // Each byte twice as probable as the one before.
+        let mut logits: Vec<f32> = (0..=END).map(|id| id as f32 * 2f32.ln()).collect();
+        m.mask(&mut logits).unwrap();
+        m.accept(u32::from(byte)).unwrap();
+    };
+    for byte in text.bytes() {
+        accept(&mut m, byte);
+    }
+    m.rollback(2).unwrap();
+    accept(&mut m, b'1');
+    accept(&mut m, b'}');
+    let fields = grammar.fields(text).unwrap();
+    let found: Vec<f32> = fields.iter().map(|f| shares.of(f)).collect();
+    // "a" against "d", then "c" against "b"; "t" against "f"; "1" against 0 and 2 to 9, then "}"
+    // against 0 to 2.
+    let digits: f32 = (0..10).map(|d| 2f32.powi(d)).sum();
+    let brace = 2f32.powi(i32::from(b'}' - b'0'));
+    let wanted = [
+        1.0 / 9.0 * 2.0 / 3.0,
+        2f32.powi(14) / (2f32.powi(14) + 1.0),
+        2.0 / digits * (brace / (brace + 7.0)),
+    ];
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert!((found - wanted).abs() < 1e-4 * wanted, "{found} {wanted}");
+    }
+    assert_eq!(found.len(), 3);
+}
+
+#[test]
 fn tokens_taken_back_may_come_again() {
     let mut m = matcher(r#"{"enum": ["ab", "ac"]}"#);
     for byte in b"\"ab" {

@@ -19,7 +19,8 @@ impl Arrays {
             counted.flat_map(|c| items.clone().flat_map(|item| [c.yes(item), c.no(item)]));
         items.clone().cloned().chain(counted).collect()
     }
-    fn item(&self, i: u64) -> &Places {
+    /// What the i-th item must satisfy.
+    pub(super) fn item(&self, i: u64) -> &Places {
         self.prefix.get(i as usize).unwrap_or(&self.rest)
     }
 }

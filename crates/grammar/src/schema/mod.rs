@@ -8,6 +8,7 @@ mod arrays;
 mod complement;
 mod digits;
 mod document;
+pub mod fields;
 pub mod format;
 pub mod keywords;
 mod number;
