@@ -382,7 +382,13 @@ fn bundles_to_gguf() {
     let (with, none) = (format!("{adapter}=0.5"), format!("{adapter}=0"));
     assert!(perplexity(&[m, "--adapter", &with]) != perplexity(&[m]));
     assert!((perplexity(&[m, "--adapter", &none]) / perplexity(&[m]) - 1.0).abs() < 1e-2);
-    check_failure(&["eval", "--ids", ids, out, "--adapter", adapter], 1, &["adapter", "folder"]);
+    // Over the GGUF file too, but it is not written with them.
+    let near = perplexity(&[out, "--adapter", &with]) / perplexity(&[m, "--adapter", &with]);
+    assert!((near - 1.0).abs() < 2e-2, "{near}");
+    let again = dir.join("bundle-again.gguf");
+    let again =
+        ["bundle", out, "--adapter", adapter, "--to", "gguf", "-o", again.to_str().unwrap()];
+    check_failure(&again, 1, &["adapters of a GGUF file"]);
     check_failure(&["run", m, "x", "--adapter", "/nowhere"], 1, &["/nowhere/adapter_config.json"]);
     check_failure(&["run", m, "x", "--adapter", "a=inf"], 2, &["finite scale"]);
     check_failure(&["run", m, "x", "--quant", "q9"], 2, &["q4_k_m", "int8int8"]);

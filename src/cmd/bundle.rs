@@ -40,8 +40,9 @@ pub struct Args {
     /// Precision of weights
     #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
     quant: Quant,
-    /// A LoRA adapter of PEFT's to merge into a Hugging Face folder's weights; may be repeated
-    #[arg(long, value_name = "DIR[=SCALE]", value_parser = adapter)]
+    /// A LoRA adapter to merge into the weights, a folder of PEFT's or a GGUF file of llama.cpp's; may be
+    /// repeated
+    #[arg(long, value_name = "PATH[=SCALE]", value_parser = adapter)]
     adapter: Vec<Adapter>,
     /// The format of the file to write
     #[arg(long, value_enum, default_value_t = Format::Rinf)]

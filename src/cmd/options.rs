@@ -30,9 +30,9 @@ pub struct Loading {
     /// Precision of weights
     #[arg(long, value_name = "QUANT", default_value = "native", value_parser = quant())]
     pub quant: backend::Quant,
-    /// A LoRA adapter of PEFT's to merge into a Hugging Face folder's weights, and how much of it; may be
-    /// repeated
-    #[arg(long, value_name = "DIR[=SCALE]", value_parser = adapter)]
+    /// A LoRA adapter to merge into the weights, a folder of PEFT's or a GGUF file of llama.cpp's, and how
+    /// much of it; may be repeated
+    #[arg(long, value_name = "PATH[=SCALE]", value_parser = adapter)]
     pub adapter: Vec<Adapter>,
 }
 
@@ -54,7 +54,7 @@ pub fn adapter(text: &str) -> Result<Adapter, String> {
         .and_then(|(path, scale)| Some((path, scale.parse::<f32>().ok()?)))
         .unwrap_or((text, 1.0));
     if path.is_empty() || !scale.is_finite() {
-        return Err("give an adapter's folder, and a finite scale after `=`".into());
+        return Err("give an adapter's folder or file, and a finite scale after `=`".into());
     }
     Ok(Adapter { path: path.into(), scale })
 }

@@ -187,9 +187,9 @@ impl Weights for Opened {
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
         self.adapters.describe(self.files.weights(), name)
     }
-    // Adapters go with what is not quantised, whose columns lie as they are.
+    // The columns of what is merged lie as they are.
     fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
-        self.files.weights().order(name)
+        self.files.weights().order(name).filter(|_| !self.adapters.has(name))
     }
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.files.weights().in_order(name)
@@ -242,15 +242,26 @@ impl Opened {
     /// # Errors
     /// As [`Adapters::read`]; files that adapters don't go with.
     pub fn adapted(mut self, adapters: &[Adapter]) -> Result<Opened> {
-        let folder = matches!(self.files, Checkpoint::Folder(_));
-        if let Some(first) = adapters.first().filter(|_| !folder) {
-            let problem = "goes with the Hugging Face folder that it was trained on, whose names it \
-                           has, not with a GGUF file or a bundle: give the folder";
-            return Err(option("adapter", first.path.display(), problem.into()));
-        }
-        let tied = matches!(self.spec.head, Head::Lm { tied: true, .. });
-        self.adapters = Adapters::read(adapters, self.files.weights(), tied)?;
+        let Some(first) = adapters.first() else { return Ok(self) };
+        self.adapters = match &self.files {
+            Checkpoint::Folder(folder) => Adapters::read(
+                adapters,
+                folder,
+                matches!(self.spec.head, Head::Lm { tied: true, .. }),
+            )?,
+            Checkpoint::Gguf(gguf) => Adapters::of_gguf(adapters, gguf, self.family, &self.spec)?,
+            Checkpoint::Bundle(_) => {
+                let problem = "goes with what the bundle was made of, whose matrices are not packed \
+                               yet: bundle that with the adapter";
+                return Err(option("adapter", first.path.display(), problem.into()));
+            }
+        };
         Ok(self)
+    }
+
+    /// Whether there are adapters.
+    pub fn is_adapted(&self) -> bool {
+        !self.adapters.is_empty()
     }
 
     /// Tokenizer, template, end tokens and sampling defaults.
@@ -270,7 +281,11 @@ impl Opened {
             return Ok(Box::new(weights::Ready(self.files.weights())));
         };
         let named = weights::Checkpoint::open(config.clone(), self);
-        Ok(Box::new(named.map_err(|cause| self.at(cause))?))
+        let named: Box<dyn Weights> = Box::new(named.map_err(|cause| self.at(cause))?);
+        Ok(match self.adapters.of_other_names() {
+            true => Box::new(self.adapters.over_canonical(named)),
+            false => named,
+        })
     }
 
     /// What a load takes beside what there is: from the files' headers, not from weights.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::load::Opened;
 use crate::spec::{ModelSpec, Op, Reach, Rope, RopeLayout};
-use crate::weights::needs;
+use crate::weights::{added, needs};
 use rinfer_formats::gguf::recipe::Facts;
 use rinfer_formats::gguf::write::{Item, Planned, write};
 use rinfer_formats::{Checkpoint as Files, DType, Folder, Gguf, Weights};
@@ -34,6 +34,10 @@ use std::path::Path;
 pub fn save(opened: &Opened, quant: Quant, threads: usize, path: &Path) -> Result<u64> {
     let team = Team::new(threads);
     let plan = match &opened.files {
+        Files::Gguf(_) if opened.is_adapted() => {
+            let problem = "adapters of a GGUF file are not written yet; pack it as .rinf instead";
+            return Err(Error::Export { file: opened.name.clone(), problem: problem.into() });
+        }
         Files::Gguf(gguf) => Plan::of_gguf(gguf, opened, quant)?,
         Files::Folder(folder) => Plan::of_folder(folder, opened, quant)?,
         Files::Bundle(_) => {
@@ -276,31 +280,12 @@ fn stored(name: &str, shape: &[usize], dtype: DType) -> DType {
     if wide || WIDE.iter().any(|part| name.contains(part)) { DType::F32 } else { dtype }
 }
 
-/// Queries' and keys' tensors whose rows GGUF stores pair by pair, where the folder has halves, and
-/// their heads.
+/// Tensors whose rows GGUF stores pair by pair, where the folder has halves, and their heads.
 fn paired(opened: &Opened, folder: &Folder) -> Result<HashMap<String, usize>> {
     let config = Config::new(folder.config().clone(), Source::Gguf);
     let theirs =
         (opened.family.spec)(&config).map_err(|cause| opened.at(LoadError::Config(cause)))?;
-    let mut all = HashMap::new();
-    let layers = opened.spec.layers.iter().enumerate();
-    let parts = layers.flat_map(|(i, layer)| layer.iter().map(move |branch| (i, branch)));
-    for (i, part) in parts.flat_map(|(i, branch)| branch.parts.iter().map(move |part| (i, part))) {
-        let Op::Attention(a) = &part.op else { continue };
-        // Those that do not rotate are stored as the others are.
-        let id = usize::from(a.rope.map_or(0, |id| id.0));
-        let layout = |spec: &ModelSpec| spec.ropes.get(id).map(|rope| rope.layout);
-        if (layout(&opened.spec), layout(&theirs))
-            == (Some(RopeLayout::Halves), Some(RopeLayout::Pairs))
-        {
-            for (part, heads) in [("attn_q", a.heads), ("attn_k", a.kv_heads)] {
-                for suffix in ["weight", "bias"] {
-                    all.insert(format!("blk.{i}.{part}.{suffix}"), heads);
-                }
-            }
-        }
-    }
-    Ok(all)
+    Ok(added::paired(&opened.spec, &theirs))
 }
 
 /// Holds a written file against what it was made of.

@@ -1,5 +1,6 @@
 //! A tensor's rows as a file has them: in its order and of its type.
 use crate::backend::LoadError;
+use crate::weights::added::pair;
 use rinfer_formats::gguf::write::Planned;
 use rinfer_formats::quant::{dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
@@ -87,12 +88,9 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Which of a head's rows is its `i`th: pair `j` is what was row `j` of both halves.
+    /// Which row is the `i`th.
     fn source(&self, i: usize, rows: usize) -> usize {
-        let Some(heads) = self.pairs else { return i };
-        let head = rows / heads;
-        let (h, i) = (i / head, i % head);
-        h * head + i % 2 * (head / 2) + i / 2
+        self.pairs.map_or(i, |heads| pair(i, rows / heads))
     }
 
     /// Refuses conversions of what is quantised, and numbers beyond the type.

@@ -2,12 +2,15 @@
 //! packed: `W + scale · B·A`. Hu et al. 2021, arXiv:2106.09685; rsLoRA: Kalajdzievski 2023,
 //! arXiv:2312.03732; DoRA: Liu et al. 2024, arXiv:2402.09353.
 //!
-//! Merged tensors are f32. An adapter names modules as a Hugging Face checkpoint names its tensors, so it
-//! goes with a folder, and all that it holds must be used.
+//! Merged tensors are f32, whatever they were. PEFT names modules as a Hugging Face checkpoint names its
+//! tensors; what a GGUF file calls otherwise is added to where it has its canonical name. All that an
+//! adapter holds must be used.
 mod config;
+mod gguf;
 
 use crate::error::{Error, Result};
 use crate::weights::OUTER;
+use crate::weights::added::{Added, Sum};
 use config::Config;
 use rinfer_formats::{DType, Safetensors, Tensor, Weights, quant};
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// An adapter that is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
-    /// Its folder.
+    /// PEFT's folder, or llama.cpp's file.
     pub path: PathBuf,
     /// Multiplies what it adds; 1 is as it was trained.
     pub scale: f32,
@@ -24,7 +27,18 @@ pub struct Adapter {
 
 /// What adapters add to the tensors of one checkpoint.
 #[derive(Debug, Default)]
-pub struct Adapters(HashMap<String, Vec<Addition>>);
+pub struct Adapters {
+    /// By the checkpoint's names.
+    own: Additions,
+    /// By a folder's names, which the checkpoint has not.
+    others: Additions,
+    /// What those are added to.
+    added: Added,
+}
+
+/// By a tensor's name.
+#[derive(Debug, Default)]
+struct Additions(HashMap<String, Vec<Addition>>);
 
 /// A product of low rank that is added to a matrix.
 #[derive(Debug)]
@@ -87,14 +101,27 @@ impl Adapters {
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.own.0.is_empty() && self.added.is_empty()
     }
-    /// `base` with all of them.
+    /// Whether some are added to canonical tensors.
+    pub fn of_other_names(&self) -> bool {
+        !self.added.is_empty()
+    }
+    /// `base` with all that go by its names.
     pub fn over<'a>(&'a self, base: &'a dyn Weights) -> Merged<'a> {
         Merged { base, adapters: self }
     }
+    /// The canonical tensors of a base with all others.
+    pub fn over_canonical<'a>(&'a self, base: Box<dyn Weights + 'a>) -> Sum<'a> {
+        self.added.over(base, &self.others)
+    }
 
     fn add(&mut self, adapter: &Adapter, base: &dyn Weights, tied: bool) -> Result<()> {
+        if adapter.path.is_file() {
+            let found = "a file".into();
+            let expected = "PEFT's folder; adapter files go with GGUF files";
+            return Err(refuse(&adapter.path, "all of it", found, expected));
+        }
         let config = Config::read(&adapter.path)?;
         let path = adapter.path.join("adapter_model.safetensors");
         let refuse =
@@ -117,21 +144,69 @@ impl Adapters {
                 let found = "of an embedding that is the head as well".into();
                 return Err(refuse(name, found, "an adapter of other modules"));
             }
-            if !matches!(dtype, DType::F32 | DType::F16 | DType::Bf16) {
+            if quant::dequantise(dtype, &[], &mut []).is_err() {
                 let found = format!("the base's '{target}' is {}", dtype.name());
-                return Err(refuse(
-                    name,
-                    found,
-                    "a base of 16 or 32 bits; nothing is quantised anew",
-                ));
+                return Err(refuse(name, found, "a base of weights"));
             }
             let by = config.scale(name)?;
             let scale = |rank| adapter.scale * by(rank);
             let wrong = |found: String| refuse(name, found, "matrices A and B of the base's shape");
-            let addition = module.addition(&shape, scale, config.turned).map_err(wrong)?;
-            self.0.entry(target.to_owned()).or_default().push(addition);
+            let addition = module.addition(Some(&shape), scale, config.turned).map_err(wrong)?;
+            self.own.0.entry(target.to_owned()).or_default().push(addition);
         }
         Ok(())
+    }
+}
+
+impl Additions {
+    /// Reads PEFT's adapter by its own names.
+    fn named(&mut self, adapter: &Adapter, tied: bool) -> Result<()> {
+        let config = Config::read(&adapter.path)?;
+        let path = adapter.path.join("adapter_model.safetensors");
+        for (name, module) in modules(&path)? {
+            let refuse = |found: String, expected: &str| refuse(&path, &name, found, expected);
+            if module.embedding && tied {
+                let found = "of an embedding that is the head as well".into();
+                return Err(refuse(found, "an adapter of other modules"));
+            }
+            if module.magnitude.is_some() {
+                let found = "a magnitude vector of DoRA".into();
+                return Err(refuse(found, "LoRA alone over a GGUF file: give the base's folder"));
+            }
+            let by = config.scale(&name)?;
+            let scale = |rank| adapter.scale * by(rank);
+            let wrong = |found: String| refuse(found, "matrices A and B of one rank");
+            let addition = module.addition(None, scale, config.turned).map_err(wrong)?;
+            self.0.entry(format!("{name}.weight")).or_default().push(addition);
+        }
+        Ok(())
+    }
+    /// Adds all of those of the tensor called `name` to `values`.
+    fn to(&self, name: &str, cols: usize, values: &mut [f32]) {
+        let mut sum = vec![0.0; cols];
+        for addition in self.0.get(name).into_iter().flatten() {
+            for (row, values) in values.chunks_mut(cols.max(1)).enumerate() {
+                addition.to(row, values, &mut sum);
+            }
+        }
+    }
+}
+
+/// What is added, as tensors.
+impl Weights for Additions {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let (dtype, shape) = self.describe(name)?;
+        let mut values = vec![0.0; shape.iter().product()];
+        self.to(name, shape[1], &mut values);
+        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+        Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
+    }
+    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
+        let first = self.0.get(name)?.first()?;
+        Some((DType::F32, vec![first.rows(), first.cols()]))
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
     }
 }
 
@@ -175,10 +250,10 @@ fn modules(path: &Path) -> Result<BTreeMap<String, Module>> {
 }
 
 impl Module {
-    /// What it adds to a matrix of a shape, which is `[in, out]` where `turned`.
+    /// What it adds to a matrix, of a shape if that is known, which is `[in, out]` where `turned`.
     fn addition(
         self,
-        shape: &[usize],
+        shape: Option<&[usize]>,
         scale: impl Fn(usize) -> f32,
         turned: bool,
     ) -> std::result::Result<Addition, String> {
@@ -188,9 +263,10 @@ impl Module {
         let rank = a.rows;
         let turned = turned || self.embedding;
         let (rows, cols) = if turned { (a.cols, b.rows) } else { (b.rows, a.cols) };
-        if b.cols != rank || shape != [rows, cols] {
+        if b.cols != rank || shape.is_some_and(|shape| shape != [rows, cols]) {
             let (a, b) = ([a.rows, a.cols], [b.rows, b.cols]);
-            return Err(format!("A is {a:?} and B {b:?}, and the base's weight {shape:?}"));
+            let shape = shape.map(|shape| format!(", and the base's weight {shape:?}"));
+            return Err(format!("A is {a:?} and B {b:?}{}", shape.unwrap_or_default()));
         }
         let (left, right) = if turned { (a.turned(), b.turned()) } else { (b.values, a.values) };
         let magnitude = self.magnitude;
@@ -225,27 +301,28 @@ impl Adapters {
     /// As `base`'s, merged.
     pub fn get<'a>(&self, base: &'a dyn Weights, name: &str) -> Option<Tensor<'a>> {
         let tensor = base.get(name)?;
-        let Some(additions) = self.0.get(name) else { return Some(tensor) };
+        if !self.has(name) {
+            return Some(tensor);
+        }
         let mut values = vec![0.0; tensor.shape.iter().product()];
         quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
         base.release(&tensor.bytes);
-        let mut sum = vec![0.0; tensor.cols()];
-        for addition in additions {
-            for (row, values) in values.chunks_mut(sum.len().max(1)).enumerate() {
-                addition.to(row, values, &mut sum);
-            }
-        }
+        self.own.to(name, tensor.cols(), &mut values);
         let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
         Some(Tensor { dtype: DType::F32, shape: tensor.shape, bytes: bytes.into() })
     }
     /// As `base`'s, merged.
     pub fn part<'a>(&self, base: &'a dyn Weights, name: &str, i: usize) -> Option<Tensor<'a>> {
-        if self.0.contains_key(name) { self.get(base, name)?.part(i) } else { base.part(name, i) }
+        if self.has(name) { self.get(base, name)?.part(i) } else { base.part(name, i) }
     }
     /// As `base`'s; what is merged is f32.
     pub fn describe(&self, base: &dyn Weights, name: &str) -> Option<(DType, Vec<usize>)> {
         let (dtype, shape) = base.describe(name)?;
-        Some((if self.0.contains_key(name) { DType::F32 } else { dtype }, shape))
+        Some((if self.has(name) { DType::F32 } else { dtype }, shape))
+    }
+    /// Whether something is added to the base's tensor called `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.own.0.contains_key(name)
     }
 }
 
@@ -262,6 +339,12 @@ impl Weights for Merged<'_> {
 }
 
 impl Addition {
+    fn rows(&self) -> usize {
+        self.left.len() / self.rank.max(1)
+    }
+    fn cols(&self) -> usize {
+        self.right.len() / self.rank.max(1)
+    }
     /// Adds to a row of the matrix; `sum` is for the product's.
     fn to(&self, row: usize, values: &mut [f32], sum: &mut [f32]) {
         sum.fill(0.0);

@@ -3,6 +3,7 @@
 //! The canonical names are GGUF's. A checkpoint's own are turned into them by its family's tables:
 //! `rename` finds the rule of a name, `recipe` makes the tensor, `needs` says what there must be.
 //! Every tensor of a Hugging Face checkpoint must be named, so that none is left out unnoticed.
+pub(crate) mod added;
 pub(crate) mod needs;
 mod recipe;
 mod rename;
