@@ -149,9 +149,11 @@ pub fn tensors(opened: &Opened) -> impl Iterator<Item = Line<'_>> {
             Some(Line { name, kind, shape, bytes })
         }
         None => {
-            let t = weights.get(name)?;
-            let (kind, shape, bytes) = (t.dtype.name(), t.shape.to_vec(), t.bytes.len());
-            Some(Line { name, kind, shape, bytes })
+            // Of what is stored in an order of its own, as it is multiplied: no tensor is made for this.
+            let (dtype, shape) = weights.describe(name)?;
+            let format = weights.order(name).map_or(dtype, |(dtype, _)| dtype).format();
+            let bytes = shape.iter().product::<usize>() / format.elems * format.bytes;
+            Some(Line { name, kind: format.name, shape, bytes })
         }
     })
 }

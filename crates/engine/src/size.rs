@@ -50,10 +50,22 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
     orders.bytes() + needs(spec).into_iter().map(bytes).sum::<usize>()
 }
 
-/// Bytes of what a forward pass writes on the way.
+/// Bytes of what a forward pass writes on the way. It is made to be measured, but only of batches of some
+/// rows: beyond, every row takes the same.
 pub fn scratch(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits, threads: usize) -> usize {
     let orders = Orders::of(spec, weights, limits.quant);
-    Scratch::new(spec, &orders, limits, threads).bytes() + turned(&orders, limits).bytes()
+    let of = |batch: usize| {
+        let limits = Limits { batch, ..limits.clone() };
+        Scratch::new(spec, &orders, &limits, threads).bytes() + turned(&orders, &limits).bytes()
+    };
+    // An attention keeps 32 shares a thread at most, an MLP of few rows 16.
+    let some = 32 * threads.max(2);
+    if limits.batch <= 2 * some {
+        return of(limits.batch);
+    }
+    let (first, more) = (of(some), of(2 * some));
+    let each = (more - first) / some;
+    first.saturating_add(each.saturating_mul(limits.batch - some))
 }
 
 /// Bytes of all sequences' keys and values, and recurrent states.

@@ -214,6 +214,10 @@ fn what_it_says_and_what_it_refuses() {
     limits(Quant::Int8).expect("as it is");
     let error = limits(Quant::F32).expect_err("another precision").to_string();
     assert!(error.contains("quant f32") && error.contains("int8"), "{error}");
+    // A batch beyond all room is planned, not made.
+    let many = Load { batch: 1 << 16, memory: Some(64 << 20), ..Load::default() };
+    let error = opened.limits(&many).map(drop).expect_err("too many rows").to_string();
+    assert!(error.contains("64 MiB are available"), "{error}");
     let again = bundle::save(&opened, &making(Quant::Int4), &dir.join("b.rinf"));
     assert!(again.expect_err("another precision").to_string().contains("int8"));
     // A model is not written over, a bundle may be.

@@ -88,6 +88,23 @@ fn memory_is_the_sum() {
     }
 }
 
+/// Of batches that are not made to be measured, too.
+#[test]
+fn scratch_of_many_rows_is_the_sum() {
+    for golden in goldens() {
+        let weights = rig::Memory(golden.weights.clone());
+        let config = Config::new(golden.config.clone(), Source::HuggingFace);
+        let model = Checkpoint::open(config, &weights).expect("a model");
+        for threads in [1, 3] {
+            let limits = Limits { batch: 999, kv: Kv::Q8, ..LIMITS };
+            let planned = Memory::of(&model.spec, &Headers(&model), &limits, threads);
+            let cpu = Cpu::new(threads, Kernels::best());
+            let held = cpu.executor(&model.spec, &model, &limits).expect("a model").memory();
+            assert_eq!(planned, held, "{}, {threads} threads", golden.name);
+        }
+    }
+}
+
 /// What a sequence takes, and what each of its positions does, make up the state.
 #[test]
 fn state_is_of_sequences_and_positions() {

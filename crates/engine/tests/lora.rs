@@ -244,12 +244,13 @@ fn converted(tensors: &BTreeMap<String, Entry>, heads: [usize; 2], key: &str) ->
         let head = match *ours {
             "attn_q" if b => rows / heads[0],
             "attn_k" if b => rows / heads[1],
-            _ => 0,
+            // As they are.
+            _ => 1,
         };
         let mut bytes = Vec::new();
         for i in 0..rows {
             let half = head / 2;
-            let from = if head == 0 { i } else { i / head * head + i % head / 2 + i % 2 * half };
+            let from = i / head * head + i % head / 2 + i % 2 * half;
             bytes.extend(&entry.bytes[4 * cols * from..4 * cols * (from + 1)]);
         }
         let end = if b { "b" } else { "a" };
