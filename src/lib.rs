@@ -56,7 +56,7 @@ pub use rinfer_engine::request::{
 };
 pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
 pub use rinfer_engine::session::{Reply, Session};
-pub use rinfer_engine::turn::{Ask, Turn};
+pub use rinfer_engine::turn::{Ask, ToolChoice, Turn};
 pub use rinfer_grammar::{
     After, Constraint, Field, Grammar, GrammarError, Matcher, Shares, Spacing,
 };

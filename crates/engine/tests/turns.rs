@@ -8,7 +8,7 @@ use rinfer_engine::language::Language;
 use rinfer_engine::model::Model;
 use rinfer_engine::request::Finish;
 use rinfer_engine::sample::{Sampling, Think};
-use rinfer_engine::turn::{Ask, Turn};
+use rinfer_engine::turn::{Ask, ToolChoice, Turn};
 use rinfer_grammar::Grammar;
 use rinfer_testkit::chat::{CONTROLS, id_of, tokenizer_json};
 use rinfer_text::chat::{Message, Role, Tool};
@@ -198,8 +198,8 @@ fn j14_schemas_begin_after_thoughts() {
 fn calls_of_tools() {
     let tools = vec![Tool::function("f", "F.", json!({"type": "object", "properties": {}}))];
     let asked = Ask { tools: tools.clone(), ..ask() };
-    let text = "So.\n<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>\n\
-        <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let text = "So.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n\
+        <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
     let mut turn = saying(true, ids(text)).turn(&asked, &greedy()).unwrap();
     let deltas: Vec<Delta> = turn.by_ref().map(Result::unwrap).collect();
     let reply: Reply = deltas.iter().collect();
@@ -220,4 +220,95 @@ fn calls_of_tools() {
     let grammar = Some(Arc::new(Grammar::Regex("a".into())));
     let both = saying(true, ids("a")).turn(&asked, &Sampling { grammar, ..greedy() });
     assert!(matches!(both, Err(Error::Option { option: "grammar", .. })));
+}
+
+/// Whatever a model likes to write, a call that it finishes has arguments by its tool's schema, whether
+/// its tags are tokens or text, and whether it may call or must.
+#[test]
+fn calls_are_held_to_their_schemas() {
+    let parameters = json!({"type": "object", "required": ["n", "of"], "additionalProperties": false,
+        "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}, "of": {"enum": ["a", "bc"]},
+            "free": {"type": "string", "maxLength": 3}}});
+    let tools = vec![
+        Tool::function("f", "F.", parameters),
+        Tool::function(
+            "other",
+            "Other.",
+            json!({"type": "object", "properties": {}, "additionalProperties": false}),
+        ),
+    ];
+    let choices = [
+        ToolChoice::Auto,
+        ToolChoice::Required,
+        ToolChoice::Named("f".into()),
+        ToolChoice::Named("other".into()),
+    ];
+    for likes in ["}9\"b, x", "\n\t 0", "x{[\"\\", "o\"9a}", "-1.5e", "\",:fn"] {
+        for choice in &choices {
+            let ask = Ask { tools: tools.clone(), choice: choice.clone(), ..ask() };
+            let begun = if *choice == ToolChoice::Auto { "So: <tool_call>" } else { "" };
+            let sampling = Sampling { think: Think::Off, ..greedy() };
+            let turn = liking(begun, likes).turn(&ask, &sampling).unwrap();
+            let (reply, finish) = take(turn);
+            let context = format!("{likes:?} {choice:?}: {reply:?}");
+            assert!(!reply.calls.is_empty() && finish == Some(Finish::Stop), "{context}");
+            for (name, arguments) in &reply.calls {
+                let value: Value = serde_json::from_str(arguments).unwrap();
+                let object = value.as_object().unwrap();
+                match name.as_str() {
+                    "f" => {
+                        assert!((0..100).contains(&object["n"].as_i64().unwrap()), "{context}");
+                        assert!(object["of"] == "a" || object["of"] == "bc", "{context}");
+                        assert!(
+                            object.keys().all(|k| ["n", "of", "free"].contains(&&**k)),
+                            "{context}"
+                        );
+                    }
+                    name => assert_eq!(name, "other", "{context}"),
+                }
+                if let ToolChoice::Named(only) = choice {
+                    assert_eq!(name, only, "{context}");
+                }
+            }
+            assert_eq!(reply.content, if begun.is_empty() { "" } else { "So:" }, "{context}");
+        }
+    }
+    // Thoughts come first, also where a call must follow.
+    let asked = Ask { tools: tools.clone(), choice: ToolChoice::Required, ..ask() };
+    let (reply, _) = take(liking("hm</think>", "o\"9").turn(&asked, &thinking()).unwrap());
+    assert_eq!((&*reply.reasoning, reply.calls.len()), ("hm", 1), "{reply:?}");
+    // None shows no tools and reads no calls, and what can't be is refused.
+    let none = Ask { tools: tools.clone(), choice: ToolChoice::None, ..ask() };
+    let text = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let (reply, _) = take(saying(true, ids(text)).turn(&none, &greedy()).unwrap());
+    assert_eq!((&*reply.content, reply.calls.len()), (text, 0));
+    for (tools, choice) in [(tools, ToolChoice::Named("g".into())), (vec![], ToolChoice::Required)]
+    {
+        let asked = Ask { tools, choice, ..ask() };
+        let refused = saying(true, ids("a")).turn(&asked, &greedy());
+        assert!(matches!(refused, Err(Error::Option { option: "tool_choice", .. })));
+    }
+}
+
+/// A model that writes this, then likes some bytes, in this order, and after a call its end.
+fn liking(begun: &str, likes: &'static str) -> Model {
+    let limits = limits(2, CONTEXT, 2 * CONTEXT, 64);
+    let (begun, close) = (ids(begun), ids("</tool_call>"));
+    let prompt = std::sync::Mutex::new(None);
+    let executor = Scripted::new(&limits, move |seen| {
+        let start = *prompt.lock().unwrap().get_or_insert(seen.len());
+        let said = &seen[start..];
+        let mut logits = vec![0.0; VOCAB];
+        for (rank, byte) in likes.bytes().enumerate() {
+            logits[id_of(byte) as usize] = 20.0 - rank as f32;
+        }
+        if let Some(id) = begun.get(said.len()) {
+            logits[*id as usize] = 30.0;
+        } else if said.ends_with(&close) {
+            logits[END as usize] = 30.0;
+        }
+        logits
+    });
+    let now = || DateTime::from_unix(0);
+    Model::new(Box::new(executor), limits, VOCAB, language(false), now).unwrap()
 }

@@ -1,4 +1,5 @@
 //! What an answer may be, and its compilation.
+use crate::compound::{self, Shape};
 use crate::error::{GrammarError, short};
 use crate::matcher::Matcher;
 use crate::pattern::{Pattern, Spelling};
@@ -35,6 +36,8 @@ pub enum Grammar {
     Gbnf(String),
     /// Another, of which is noted how probable each token is among those allowed: for one answer.
     Measured(Box<Grammar>, Shares),
+    /// A text of parts.
+    Shape(Shape),
 }
 
 impl Grammar {
@@ -95,6 +98,7 @@ impl Grammar {
             }
             Grammar::Gbnf(source) => gbnf::lark(source),
             Grammar::Measured(grammar, _) => grammar.lark(),
+            Grammar::Shape(shape) => compound::lark(shape),
         }
     }
 

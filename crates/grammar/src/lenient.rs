@@ -1,6 +1,6 @@
 //! Schemas that others wrote, such as tools': what is refused in one is left out and reported, so
 //! that one keyword does not take all tools away.
-use crate::{Grammar, GrammarError, Matcher, Spacing, Vocabulary};
+use crate::{Grammar, GrammarError, Matcher, Spacing, Vocabulary, schema};
 use serde_json::{Value, json};
 
 /// Most keywords that are left out of a schema. Beyond that it is any object, or any JSON.
@@ -12,6 +12,20 @@ const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const SCHEMAS: [&str; 4] = ["items", "additionalItems", "additionalProperties", "propertyNames"];
 
 impl Grammar {
+    /// A schema without what is refused in it: what satisfies the schema satisfies the rest.
+    pub fn loosened(schema: &Value) -> Value {
+        let mut left = schema.clone();
+        for _ in 0..MOST {
+            match schema::lark(&left, Spacing::default()) {
+                Ok(_) => return left,
+                Err(GrammarError::Schema { path, .. }) if remove(&mut left, &parts(&path)) => {}
+                Err(_) => break,
+            }
+        }
+        loosen(&mut left);
+        left
+    }
+
     /// Compiles a schema without what is refused in it, and says what that was: the answer satisfies
     /// the rest, which is never narrower than the schema.
     ///
@@ -31,9 +45,7 @@ impl Grammar {
             };
             let removed = match &error {
                 GrammarError::Schema { path, .. } if warnings.len() < MOST => {
-                    let parts = path.split('/').skip(1);
-                    let parts = parts.map(|p| p.replace("~1", "/").replace("~0", "~"));
-                    remove(&mut left, &parts.collect::<Vec<_>>())
+                    remove(&mut left, &parts(path))
                 }
                 _ => false,
             };
@@ -45,6 +57,11 @@ impl Grammar {
             }
         }
     }
+}
+
+/// The names in a JSON pointer.
+fn parts(path: &str) -> Vec<String> {
+    path.split('/').skip(1).map(|p| p.replace("~1", "/").replace("~0", "~")).collect()
 }
 
 /// Takes the keyword that a path leads to, or into, out of its schema: what stands in a `not` would

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod after;
+mod compound;
 mod ecma;
 mod error;
 mod gbnf;
@@ -18,6 +19,7 @@ mod shares;
 mod vocabulary;
 
 pub use after::After;
+pub use compound::Shape;
 pub use error::GrammarError;
 pub use grammar::Grammar;
 pub use matcher::Matcher;

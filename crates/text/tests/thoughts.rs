@@ -23,7 +23,7 @@ fn read<'a>(
 }
 
 fn plain(tags: &'static Tags) -> Format {
-    Format::new(None, Some(tags), None, |_| Vec::new())
+    Format::new(None, Some(tags), None, |_, _| Vec::new())
 }
 
 /// C9: a prompt that opens thoughts begins the answer in them.
@@ -92,7 +92,7 @@ fn the_tags_of_an_answer_after_thoughts_are_dropped() {
 #[test]
 fn tags_that_are_tokens_are_read_by_id() {
     let tags = Tags::of("<think>").unwrap();
-    let all = |tag: &str| std::iter::once(0..tag.len()).collect();
+    let all = |tag: &str, _| std::iter::once(0..tag.len()).collect();
     let format = Format::new(None, Some(tags), None, all);
     assert_eq!(format.tokens().collect::<Vec<_>>(), ["</think>", "<think>"]);
     let mut reader = Reader::new(&format, Arc::new(Tools::default()), "<think>\n");
@@ -112,7 +112,7 @@ fn tags_that_are_tokens_are_read_by_id() {
 #[test]
 fn channels_of_messages() {
     let harmony = "<|start|>assistant <|channel|>analysis";
-    let format = Format::of(&Template::new(harmony).unwrap(), |_| Vec::new());
+    let format = Format::of(&Template::new(harmony).unwrap(), |_, _| Vec::new());
     let check = |prompt: &str, text: &str, want: (&str, &str)| {
         for step in [1, 3, 1000] {
             let chars: Vec<char> = text.chars().collect();
@@ -173,7 +173,7 @@ fn templates_read_back_their_own_thoughts() {
         let common: usize = same.map(|(c, _)| c.len_utf8()).sum();
         let tag = prompt[..common].rfind('<').filter(|at| !prompt[*at..common].contains('>'));
         let (before, after) = whole.text.split_at(tag.unwrap_or(common));
-        let format = Format::of(&template, |_| Vec::new());
+        let format = Format::of(&template, |_, _| Vec::new());
         // Apriel's prompt has the words that begin thoughts, its history has not.
         let opens = |text: &str| {
             format.thinking.is_some_and(|t| text.trim_end().ends_with(t.open.trim_end()))

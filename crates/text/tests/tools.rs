@@ -4,7 +4,7 @@
 use rinfer_text::chat::{Chat, Content, Function, Message, Role, Tool, ToolCall};
 use rinfer_text::reply::{Delta, Format, FormatError, Reader, Reply, Tags};
 use rinfer_text::template::{DateTime, Template};
-use rinfer_text::tools::{SYNTAXES, Syntax, Tools};
+use rinfer_text::tools::{SYNTAXES, Shape, Syntax, Tools};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn written() -> impl Iterator<Item = (&'static Syntax, Format, String, Vec<Call>
         let calls = calls();
         let given: Vec<_> = calls.iter().map(|(name, arguments)| (*name, arguments)).collect();
         let text = syntax.write(&given)?;
-        let format = Format::new(Some(*syntax), Tags::of("<think>"), None, |_| Vec::new());
+        let format = Format::new(Some(*syntax), Tags::of("<think>"), None, |_, _| Vec::new());
         Some((*syntax, format, text, calls))
     })
 }
@@ -266,7 +266,7 @@ fn templates_table(templates: &[(String, Template)]) -> String {
          |---|---|---|---|---|---|\n",
     );
     for (name, template) in templates {
-        let format = Format::of(template, |_| Vec::new());
+        let format = Format::of(template, |_, _| Vec::new());
         let syntax = format.syntax.map_or("none", |s| s.name);
         let messages = format.channels.map(|_| "messages");
         let thoughts = format.thinking.map(|t| format!("`{}`", t.open.trim().replace('|', "\\|")));
@@ -313,7 +313,7 @@ fn c6_arguments_are_an_object_however_they_are_given() {
         };
         let Ok(object) = printed(json!({"a": "b c", "n": [1]})) else { continue };
         let reader = |text: &str| {
-            let format = Format::of(template, |_| Vec::new());
+            let format = Format::of(template, |_, _| Vec::new());
             let at = text.find("x").unwrap();
             let mut reader = reader(&format, "");
             let mut deltas = reader.push(&text[at..]);
@@ -342,7 +342,7 @@ fn calls_that_a_template_leaves_out_are_said() {
     let history = chat(json!([{"role": "assistant", "content": "So.", "tool_calls": [call]}]));
     let plain = "{% for m in messages %}{{ m.content }}{% endfor %}";
     let teaches = format!("{{{{ tools|tojson }}}} List of tools: <|tool_list_start|>{plain}");
-    let format = |source: &str| Format::of(&Template::new(source).unwrap(), |_| Vec::new());
+    let format = |source: &str| Format::of(&Template::new(source).unwrap(), |_, _| Vec::new());
     let admitted = format(&teaches).admit(history.clone()).unwrap();
     let text = "So.<|tool_call_start|>[now(a=1)]<|tool_call_end|>";
     assert_eq!(admitted.messages, [Message::new(Role::Assistant, text)]);
@@ -370,7 +370,7 @@ fn several_calls_are_shown_one_by_one_where_one_is_taken() {
     let chat = Chat { messages: messages(history), ..Chat::default() };
     let source = "{{ tools }}{% for m in messages %}{{ m.content }}{% if m.tool_calls %}<tool_call>\
         {{ m.tool_calls[0].function | tojson }}</tool_call>{% endif %}{% endfor %}";
-    let format = Format::of(&Template::new(source).unwrap(), |_| Vec::new());
+    let format = Format::of(&Template::new(source).unwrap(), |_, _| Vec::new());
     assert_eq!((format.syntax.unwrap().name, format.shows_calls), ("hermes", 1));
     let want = json!([{"role": "user", "content": "x"},
         {"role": "assistant", "content": "So.", "tool_calls": [call("a", "A")]}, result("a", "rA"),
@@ -382,7 +382,7 @@ fn several_calls_are_shown_one_by_one_where_one_is_taken() {
 /// L1, L6: indices count, a name comes once and first, arguments only ever grow, whatever they hold.
 #[test]
 fn l1_l6_calls_come_in_order_and_only_grow() {
-    let format = Format::new(Syntax::named("hermes"), None, None, |_| Vec::new());
+    let format = Format::new(Syntax::named("hermes"), None, None, |_, _| Vec::new());
     let arguments = r#"{"code": "if a[\"x\"] == '</tool_call>' { \\n }\u00e9", "n": 1.50}"#;
     let text = format!(
         "<tool_call>\n{{\"name\": \"f\", \"arguments\": {arguments}}}\n</tool_call>\n\
@@ -401,7 +401,7 @@ fn l1_l6_calls_come_in_order_and_only_grow() {
 #[test]
 fn what_is_no_call_is_text() {
     let check = |syntax: &str, text: &str| {
-        let format = Format::new(Syntax::named(syntax), None, None, |_| Vec::new());
+        let format = Format::new(Syntax::named(syntax), None, None, |_, _| Vec::new());
         for cut in [false, true] {
             let reply: Reply = read(&format, text.split_inclusive(|_| true), cut).iter().collect();
             assert_eq!((reply.content.as_str(), reply.calls.len()), (text, 0), "{syntax} {cut}");
@@ -438,7 +438,7 @@ fn what_is_no_call_is_text() {
 #[test]
 fn a_call_may_lack_its_closing_tag_if_the_model_ended() {
     let check = |syntax: &str, text: &str| {
-        let format = Format::new(Syntax::named(syntax), None, None, |_| Vec::new());
+        let format = Format::new(Syntax::named(syntax), None, None, |_, _| Vec::new());
         let calls = |cut| read(&format, [text], cut).iter().collect::<Reply>().calls.len();
         assert_eq!((calls(false), calls(true)), (1, 0), "{syntax}");
     };
@@ -456,7 +456,7 @@ fn a_call_may_lack_its_closing_tag_if_the_model_ended() {
 #[test]
 fn variants() {
     let check = |syntax: &str, text: &str, calls: &[(&str, &str)], content: &str| {
-        let format = Format::new(Syntax::named(syntax), None, None, |_| Vec::new());
+        let format = Format::new(Syntax::named(syntax), None, None, |_, _| Vec::new());
         let reply: Reply = read(&format, [text], false).iter().collect();
         let found: Vec<(&str, &str)> =
             reply.calls.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
@@ -491,4 +491,85 @@ fn variants() {
     let seed = "<seed:tool_call><function=search_files><parameter=recursive>True</parameter>\
                 <parameter=dirs>['src', 'a b']</parameter></function></seed:tool_call>";
     check("seed_oss", seed, &[("search_files", r#"{"recursive":true,"dirs":["src","a b"]}"#)], "");
+}
+
+/// Texts of a shape: each way to go on once, parts that may be left out both in and out.
+fn texts(shape: &Shape) -> Vec<String> {
+    let joined = |parts: &[Shape]| {
+        parts.iter().fold(vec![String::new()], |all, part| {
+            let next = texts(part);
+            let pairs = all.iter().flat_map(|a| next.iter().map(move |b| format!("{a}{b}")));
+            // Enough of each part, not of all together.
+            pairs.take(40).collect()
+        })
+    };
+    match shape {
+        Shape::Text(text) => vec![text.clone()],
+        Shape::Until(end) => vec![format!("x <y>\n{end}"), end.clone()],
+        Shape::Json(schema) => vec![value(schema).to_string()],
+        Shape::All(parts) => joined(parts),
+        Shape::Any(parts) => parts.iter().flat_map(texts).collect(),
+        Shape::Maybe(part) => texts(part).into_iter().chain([String::new()]).collect(),
+        Shape::More(part) => {
+            let one = texts(part);
+            let all = one.concat();
+            one.into_iter().chain([all]).collect()
+        }
+    }
+}
+
+/// A value by a schema of `tools`.
+fn value(schema: &Value) -> Value {
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+            properties.into_iter().map(|(key, schema)| (key, value(&schema))).collect()
+        }
+        Some("integer") => json!(3),
+        Some("number") => json!(1.5),
+        Some("boolean") => json!(true),
+        Some("array") => json!(["a"]),
+        _ => schema["enum"][0].as_str().unwrap_or("text").into(),
+    }
+}
+
+/// What calls are constrained to is what is read as calls, of declared tools with declared arguments.
+#[test]
+fn shapes_are_read_as_calls() {
+    let declared = Tools::new(&tools());
+    let mut described = 0;
+    for syntax in SYNTAXES {
+        let Some(calls) = syntax.shape(declared.all()) else { continue };
+        let format = Format::new(Some(*syntax), None, None, |_, _| Vec::new());
+        for text in texts(&calls.rest) {
+            let text = calls.open.clone() + &text;
+            let reply: Reply = read(&format, [text.as_str()], true).iter().collect();
+            assert!(
+                !reply.calls.is_empty() && reply.content.is_empty(),
+                "{}: {text}\n{reply:?}",
+                syntax.name
+            );
+            for (name, arguments) in &reply.calls {
+                let tool = declared.get(name).unwrap_or_else(|| panic!("{}: {name}", syntax.name));
+                let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap();
+                let properties = tool.parameters["properties"].as_object().unwrap();
+                for (key, given) in &arguments {
+                    let schema = &properties[key];
+                    assert_eq!(given.is_string(), schema["type"] == "string", "{text}");
+                    assert!(
+                        schema
+                            .get("enum")
+                            .is_none_or(|all| all.as_array().unwrap().contains(given))
+                    );
+                }
+                let required = tool.parameters.get("required").and_then(Value::as_array);
+                for key in required.into_iter().flatten() {
+                    assert!(arguments.contains_key(key.as_str().unwrap()), "{text}");
+                }
+            }
+        }
+        described += 1;
+    }
+    assert_eq!(described, 25, "all but messages and notations of their own");
+    assert!(SYNTAXES[0].shape(&[]).is_none());
 }

@@ -152,7 +152,7 @@ impl Language {
     /// That there is no template.
     pub fn format(&self) -> Result<&Format> {
         let template = self.template()?;
-        let find = || Format::of(template, |tag| self.tokenizer.added_in(tag));
+        let find = || Format::of(template, |tag, words| self.tokenizer.added_in(tag, words));
         Ok(self.format.get_or_init(find))
     }
 

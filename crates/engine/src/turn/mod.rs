@@ -1,5 +1,6 @@
 //! One turn of the assistant: a conversation in, and thoughts, text and calls of tools out, as they
 //! come. What a session and a server have in common.
+mod calls;
 mod guard;
 mod speech;
 
@@ -7,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::request::{Cancel, Event, Events, Finish, RequestError, Usage};
 use crate::sample::{Sampling, Think};
-use guard::Guard;
-use rinfer_grammar::{After, Constraint};
+use calls::Watch;
+use guard::{Guard, Held};
+use rinfer_grammar::{After, Constraint, Matcher};
 use rinfer_text::chat::{Chat, Message, Tool};
 use rinfer_text::reply::{Budget, Delta};
 use rinfer_text::tokenizer::Special;
@@ -24,8 +26,24 @@ pub struct Ask {
     pub messages: Vec<Message>,
     /// What the model may call.
     pub tools: Vec<Tool>,
+    /// Whether it may, or must.
+    pub choice: ToolChoice,
     /// Further variables for the chat template, such as `documents`.
     pub vars: Map<String, Value>,
+}
+
+/// Whether a model may call tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// It may.
+    #[default]
+    Auto,
+    /// It may not, and is shown none.
+    None,
+    /// It must call one or more.
+    Required,
+    /// It must call this one.
+    Named(String),
 }
 
 /// The variables by which templates are asked for thoughts, and their values for it and against it.
@@ -74,14 +92,18 @@ impl Model {
         let format = language.format()?;
         let mut vars = ask.vars.clone();
         switch(sampling.think, &mut vars);
-        let (messages, tools) = (ask.messages.clone(), ask.tools.clone());
+        let messages = ask.messages.clone();
+        let tools = match ask.choice {
+            ToolChoice::None => Vec::new(),
+            _ => ask.tools.clone(),
+        };
+        let callable = Arc::new(Tools::new(&tools));
         let chat = Chat { messages, tools, add_generation_prompt: true, vars };
         let chat = format.admit(chat)?;
         let (prompt, text) = language.render_chat(&chat, self.now())?;
-        let tools = Arc::new(Tools::new(&ask.tools));
-        let speech = Speech::new(language.clone(), format, tools, &text, &sampling.stop);
+        let speech = Speech::new(language.clone(), format, callable.clone(), &text, &sampling.stop);
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
-        if sampling.grammar.is_some() && !ask.tools.is_empty() {
+        if sampling.grammar.is_some() && !callable.is_empty() {
             return Err(Error::Option {
                 option: "grammar",
                 found: "with tools".into(),
@@ -89,7 +111,8 @@ impl Model {
             });
         }
         let mut request = self.request(prompt, sampling);
-        request.constraint = self.guard(sampling, &speech, &text)?;
+        let must = self.must(&ask.choice, &callable)?;
+        request.constraint = self.guard(sampling, &speech, &text, &callable, must)?;
         if !sampling.stop.is_empty() {
             let mut watched = speech.clone();
             request.until = Some(Box::new(move |id| {
@@ -104,17 +127,46 @@ impl Model {
 }
 
 impl Model {
-    /// What holds a turn: a budget to its thoughts, and a grammar to what follows them.
+    /// The grammar of the calls that must be made.
+    fn must(&self, choice: &ToolChoice, tools: &Tools) -> Result<Option<Matcher>> {
+        let refused = |found: &str, problem: String| {
+            Err(Error::Option { option: "tool_choice", found: found.into(), problem })
+        };
+        let (found, named) = match choice {
+            ToolChoice::Auto | ToolChoice::None => return Ok(None),
+            ToolChoice::Required => ("required", tools.all()),
+            ToolChoice::Named(name) => match tools.all().iter().position(|t| t.name == *name) {
+                Some(at) => (name.as_str(), &tools.all()[at..=at]),
+                None => return refused(name, "it is none of the tools".into()),
+            },
+        };
+        let language = self.language();
+        let Some(syntax) = language.format()?.syntax.filter(|_| !named.is_empty()) else {
+            return refused(found, "there are no tools to call".into());
+        };
+        let many = *choice == ToolChoice::Required;
+        let Some(grammar) = calls::grammar(language, syntax, named, many) else {
+            let problem = format!("calls in the syntax {} can't be forced: use auto", syntax.name);
+            return refused(found, problem);
+        };
+        let vocabulary = language.vocabulary().map_err(RequestError::from)?;
+        Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
+    }
+
+    /// What holds a turn: a budget to its thoughts, a grammar to what follows them, and schemas to
+    /// its calls. `must` is the grammar of calls that must be made.
     fn guard(
         &self,
         sampling: &Sampling,
         speech: &Speech,
         prompt: &str,
+        tools: &Tools,
+        must: Option<Matcher>,
     ) -> Result<Option<Box<dyn Constraint>>> {
         let language = self.language();
         let format = language.format()?;
         let most = if sampling.think == Think::Off { Some(0) } else { sampling.think_budget };
-        let matcher = self.matcher(sampling)?;
+        let matcher = if must.is_some() { must } else { self.matcher(sampling)? };
         if let (Some(tags), None, Some(matcher)) = (format.thinking, format.channels, &matcher) {
             let vocabulary = language.vocabulary().map_err(RequestError::from)?;
             let after = After::new(matcher.clone(), vocabulary, tags.close, most);
@@ -129,10 +181,18 @@ impl Model {
         let budget = most.zip(format.end_of_thoughts()).map(|(tokens, end)| {
             Budget::new(tokens, language.tokenizer.encode(end, Special::Parse))
         });
-        if budget.is_none() && matcher.is_none() {
+        let watch = || match format.syntax.filter(|_| !tools.is_empty()) {
+            Some(syntax) => Watch::new(language, syntax, tools.all()),
+            None => Ok(None),
+        };
+        let held = match matcher {
+            Some(matcher) => Held::Said(Box::new(matcher)),
+            None => watch()?.map_or(Held::Nothing, |calls| Held::Calls(Box::new(calls))),
+        };
+        if budget.is_none() && matches!(held, Held::Nothing) {
             return Ok(None);
         }
-        Ok(Some(Box::new(Guard::new(speech.clone(), budget, matcher))))
+        Ok(Some(Box::new(Guard::new(speech.clone(), budget, held))))
     }
 }
 

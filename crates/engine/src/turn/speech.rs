@@ -58,6 +58,11 @@ impl Speech {
     pub fn is_saying(&self) -> bool {
         self.reader.is_saying()
     }
+    /// A token's bytes, if it is text.
+    pub fn bytes(&self, id: u32) -> &[u8] {
+        let tokenizer = &self.text.language.tokenizer;
+        if tokenizer.is_control(id) { &[] } else { tokenizer.bytes(id) }
+    }
     pub fn ends(&self) -> &[TokenId] {
         &self.text.language.end
     }

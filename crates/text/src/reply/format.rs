@@ -27,23 +27,26 @@ pub struct Format {
 }
 
 impl Format {
-    /// Of its parts. `tokens` gives the byte ranges of a text that are added tokens of the model's
-    /// tokenizer: tags that are, are read by their ids alone.
+    /// Of its parts. `tokens` gives the byte ranges of a text that are control tokens of the model's
+    /// tokenizer or, if the second argument is true, any tokens added to its vocabulary: tags of calls
+    /// that are control tokens, and other tags that are added tokens, are read by their ids alone.
     pub fn new(
         syntax: Option<&'static Syntax>,
         thinking: Option<&'static Tags>,
         channels: Option<&'static Channels>,
-        tokens: impl Fn(&str) -> Vec<Range<usize>>,
+        tokens: impl Fn(&str, bool) -> Vec<Range<usize>>,
     ) -> Format {
         let calls = syntax.map(Syntax::tags).unwrap_or_default().into_iter();
         let thoughts = thinking.into_iter().flat_map(Tags::all);
-        let tags = calls.chain(thoughts).chain(channels.into_iter().flat_map(Channels::all));
-        let markup = Arc::new(Markup::new(tags, tokens));
+        let messages = channels.into_iter().flat_map(Channels::all);
+        let others = thoughts.chain(messages).map(|tag| (tag, tokens(tag, true)));
+        let calls = calls.map(|tag| (tag, tokens(tag, false)));
+        let markup = Arc::new(Markup::new(calls.chain(others)));
         let (shows_tools, shows_calls) = (syntax.is_some(), 2 * usize::from(syntax.is_some()));
         Format { syntax, thinking, channels, shows_tools, shows_calls, markup }
     }
     /// Of a template.
-    pub fn of(template: &Template, tokens: impl Fn(&str) -> Vec<Range<usize>>) -> Format {
+    pub fn of(template: &Template, tokens: impl Fn(&str, bool) -> Vec<Range<usize>>) -> Format {
         let source = template.source();
         let (thinking, channels) = (Tags::of(source), Channels::of(source));
         let printed = probed(template, thinking, channels);
@@ -185,7 +188,7 @@ fn probed(
     for (count, content) in [(2, Some("")), (2, None), (1, Some("")), (1, None)] {
         let Some((prompt, text)) = written(template, content, &calls[..count]) else { continue };
         let reads = |syntax: &&&'static Syntax| {
-            let format = Format::new(Some(**syntax), thinking, channels, |_| Vec::new());
+            let format = Format::new(Some(**syntax), thinking, channels, |_, _| Vec::new());
             let mut reader = Reader::new(&format, tools.clone(), &prompt);
             let mut deltas = reader.push(&text);
             deltas.extend(reader.finish(false));

@@ -195,9 +195,9 @@ impl Tokenizer {
         self.vocab.kind(id) == Kind::Control
     }
 
-    /// Where in `text` there are tokens that are found before the model runs: control tokens, and
-    /// words added to the vocabulary.
-    pub fn added_in(&self, text: &str) -> Vec<Range<usize>> {
+    /// Where in `text` there are tokens that are found before the model runs: control tokens and, with
+    /// `words`, those added to the vocabulary that are text.
+    pub fn added_in(&self, text: &str, words: bool) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         for stage in [&self.raw, &self.normalized] {
             let mut at = 0;
@@ -207,7 +207,9 @@ impl Tokenizer {
                         let start =
                             at + text[at..].find(stage.spelling(id).unwrap_or("")).unwrap_or(0);
                         at = start + stage.spelling(id).map_or(0, str::len);
-                        found.push(start..at);
+                        if words || self.is_control(id) {
+                            found.push(start..at);
+                        }
                     }
                     Part::Text(range) => at = range.end,
                 }

@@ -2,7 +2,8 @@
 //!
 //! A syntax is a list of [`Op`]s, as short as its description. The machine reads it forward only,
 //! character by character: what comes out does not depend on how the text was cut, and nothing is
-//! read twice. From the same list calls are written ([`Syntax::write`]).
+//! read twice. From the same list calls are written ([`Syntax::write`]) and
+//! constrained ([`Syntax::shape`]).
 //!
 //! A call is over only when its text is: what is cut off or no call after all ends as
 //! [`Delta::Broken`](crate::reply::Delta::Broken), with the text as it was written.
@@ -35,11 +36,13 @@ mod qwen3_coder;
 mod scan;
 mod schema;
 mod seed;
+mod shape;
 pub(crate) mod tape;
 mod write;
 
 pub use params::Params;
 pub use schema::{Declared, Tools};
+pub use shape::{Calls, Shape};
 pub use tape::Markup;
 
 use serde_json::{Map, Value};

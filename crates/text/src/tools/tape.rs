@@ -10,12 +10,9 @@ use std::ops::Range;
 pub struct Markup(BTreeMap<String, Vec<Range<usize>>>);
 
 impl Markup {
-    /// Of a tokenizer: `tokens` gives the byte ranges of a text that are added tokens.
-    pub fn new<'a>(
-        tags: impl IntoIterator<Item = &'a str>,
-        tokens: impl Fn(&str) -> Vec<Range<usize>>,
-    ) -> Markup {
-        Markup(tags.into_iter().map(|tag| (tag.to_owned(), tokens(tag))).collect())
+    /// Of tags, each with the byte ranges that are tokens. Of a tag that comes twice, the last counts.
+    pub fn new<'a>(tags: impl IntoIterator<Item = (&'a str, Vec<Range<usize>>)>) -> Markup {
+        Markup(tags.into_iter().map(|(tag, tokens)| (tag.to_owned(), tokens)).collect())
     }
     /// The tokens that the reader must be told of by name.
     pub fn tokens(&self) -> impl Iterator<Item = &str> {
