@@ -97,10 +97,8 @@ fn every_command_takes_a_bundle() {
     check_failed(&run(RINFER, &["run", made, "Hi"]), 1, &["tiny.rinf", "cut short"]);
 }
 
-/// Killed at any time, there is the old file or none.
-#[test]
-fn a_killed_writer_leaves_the_old_file() {
-    let (dir, _) = tiny("a_killed_writer_leaves_the_old_file");
+/// A folder of some size, to be written for a while.
+fn large(dir: &Path) -> String {
     let mut golden = Golden::load(&shared::goldens().join("llama3"));
     golden.config["vocab_size"] = (1 << 17).into();
     for (_, matrix) in golden.weights.iter_mut().filter(|(_, t)| t.shape == [256, 64]) {
@@ -110,14 +108,18 @@ fn a_killed_writer_leaves_the_old_file() {
     let large = dir.join("large");
     chat::write_model(&golden, &large);
     std::fs::write(large.join("config.json"), golden.config.to_string()).unwrap();
-    let made = dir.join("a.rinf");
-    let args = ["bundle", large.to_str().unwrap(), "-o", made.to_str().unwrap()];
+    large.to_str().unwrap().to_owned()
+}
+
+/// Kills the writer of `made` at several times: there is the old file, or none, or what `whole` says is
+/// all of it.
+fn check_killed(args: &[&str], made: &Path, whole: &dyn Fn()) {
     let (mut killed, mut wait) = (0, Duration::from_millis(4));
     for old in [None, Some(b"old")] {
         loop {
-            let _ = std::fs::remove_file(&made);
-            old.iter().for_each(|old| std::fs::write(&made, old).unwrap());
-            let mut child = command(RINFER, &args).stderr(Stdio::null()).spawn().unwrap();
+            let _ = std::fs::remove_file(made);
+            old.iter().for_each(|old| std::fs::write(made, old).unwrap());
+            let mut child = command(RINFER, args).stderr(Stdio::null()).spawn().unwrap();
             std::thread::sleep(wait);
             let ended = child.try_wait().unwrap();
             child.kill().unwrap();
@@ -125,10 +127,10 @@ fn a_killed_writer_leaves_the_old_file() {
             if ended.is_some() {
                 break;
             }
-            let found = std::fs::read(&made).ok();
-            if found != old.map(|old| old.to_vec()) {
+            let found = std::fs::read(made).ok();
+            if found.is_some() && found != old.map(|old| old.to_vec()) {
                 // It was done, but for its last words.
-                text(&run(RINFER, &["bundle", made.to_str().unwrap(), "--verify"]));
+                whole();
                 break;
             }
             killed += 1;
@@ -137,9 +139,51 @@ fn a_killed_writer_leaves_the_old_file() {
         wait = Duration::from_millis(4);
     }
     assert!(killed > 2, "never killed");
-    text(&run(RINFER, &args));
-    text(&run(RINFER, &["bundle", made.to_str().unwrap(), "--verify"]));
-    assert!(!dir.join("a.rinf.part").exists());
+    text(&run(RINFER, args));
+    whole();
+    let left = std::fs::read_dir(made.parent().unwrap()).unwrap();
+    let part = |e: std::io::Result<std::fs::DirEntry>| {
+        e.unwrap().path().extension().is_some_and(|extension| extension == "part")
+    };
+    assert!(!left.into_iter().any(part));
+}
+
+/// Killed at any time, there is the old file or none.
+#[test]
+fn a_killed_writer_leaves_the_old_file() {
+    let (dir, _) = tiny("a_killed_writer_leaves_the_old_file");
+    let (large, made) = (large(&dir), dir.join("a.rinf"));
+    let made = made.to_str().unwrap();
+    let args = ["bundle", &large, "-o", made];
+    check_killed(&args, Path::new(made), &|| {
+        text(&run(RINFER, &["bundle", made, "--verify"]));
+    });
+}
+
+/// The same of GGUF files, and of a set of them, of which the first is there last.
+#[test]
+fn a_killed_writer_leaves_the_old_gguf() {
+    let (dir, _) = tiny("a_killed_writer_leaves_the_old_gguf");
+    let (large, made) = (large(&dir), dir.join("a.gguf"));
+    let args = ["bundle", &large, "-o", made.to_str().unwrap(), "--to", "gguf"];
+    let inspect = |file: &Path| text(&run(RINFER, &["inspect", file.to_str().unwrap()]));
+    check_killed(&args, &made, &|| drop(inspect(&made)));
+    let args = [&args[..], &["--split-max-size", "4M"]].concat();
+    let output = run(RINFER, &args);
+    let (_, said) = said(&output);
+    let first = dir.join("a-00001-of-00003.gguf");
+    assert!(said.contains("a-00001-of-00003.gguf") && said.contains("3 files"), "{said}");
+    check_killed(&args, &first, &|| drop(inspect(&first)));
+    for (split, problem) in [("0", "above zero"), ("3K", "500M")] {
+        let args = [&args[..6], &["--split-max-size", split]].concat();
+        let output = run(RINFER, &args);
+        assert!(!output.status.success());
+        let (_, said) = self::said(&output);
+        assert!(said.contains(problem), "{split}: {said}");
+    }
+    let bundle = dir.join("a.rinf");
+    let args = ["bundle", &large, "-o", bundle.to_str().unwrap(), "--split-max-size", "4M"];
+    check_failed(&run(RINFER, &args), 2, &["--to gguf"]);
 }
 
 fn piped(program: &Path, args: &[&str], input: &str) -> Output {

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use rinfer_engine::backend::Quant;
 use rinfer_engine::bundle::{self, Making};
+use rinfer_engine::export;
 use rinfer_engine::load::Load;
 use rinfer_engine::lora::Adapter;
 use rinfer_formats::executable::{self, Program};
@@ -47,6 +48,9 @@ pub struct Args {
     /// The format of the file to write
     #[arg(long, value_enum, default_value_t = Format::Rinf)]
     to: Format,
+    /// Bytes of tensors to a file, such as 500M or 4G, of a GGUF file in several: NAME-00001-of-00003.gguf
+    #[arg(long, value_name = "N[M|G]", value_parser = split_size)]
+    split_max_size: Option<u64>,
     /// What people call the model [default: what its files say]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -56,6 +60,17 @@ pub struct Args {
     /// Threads that pack [default: physical cores within affinity and quota]
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<usize>,
+}
+
+/// `--split-max-size`, in llama.cpp's units: a million and a thousand million bytes.
+fn split_size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let size = digits.parse().ok().and_then(|n: u64| n.checked_mul(unit)).filter(|n| *n > 0);
+    size.ok_or_else(|| "give a number of bytes above zero, or such as 500M or 4G".to_owned())
 }
 
 /// `--to`
@@ -83,7 +98,13 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
             let problem = "--to gguf goes with -o FILE, without --into and --verify";
             return Err(Usage(problem.into()).into());
         }
-        return gguf::run(&opened, args.quant, load.threads()?, output, env);
+        let split = args.split_max_size;
+        let making = export::Making { quant: args.quant, threads: load.threads()?, split };
+        return gguf::run(&opened, &making, output, env);
+    }
+    if args.split_max_size.is_some() {
+        let problem = "--split-max-size goes with --to gguf: a bundle is one file";
+        return Err(Usage(problem.into()).into());
     }
     let making = Making {
         quant: args.quant,

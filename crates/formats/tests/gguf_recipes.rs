@@ -8,7 +8,7 @@ use rinfer_testkit::shared::goldens;
 use serde_json::Value as Json;
 
 /// The letters of the types.
-const LETTERS: [(DType, char); 13] = [
+const LETTERS: [(DType, char); 15] = [
     (DType::F32, 'f'),
     (DType::F16, 'h'),
     (DType::Bf16, 'b'),
@@ -22,6 +22,8 @@ const LETTERS: [(DType, char); 13] = [
     (DType::Q4_K, 'D'),
     (DType::Q5_K, 'E'),
     (DType::Q6_K, 'F'),
+    (DType::IQ4_NL, 'N'),
+    (DType::MXFP4, 'M'),
 ];
 
 #[test]

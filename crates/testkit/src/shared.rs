@@ -54,3 +54,46 @@ pub fn up_to_date(path: &str, expected: &str) {
         "{path} is out of date, first at {differ:?}: run the test with RINFER_UPDATE=1"
     );
 }
+
+/// llama.cpp, behind the interpreter that `RINFER_LLAMA` names: one whose environment has the package
+/// llama-cpp-python (`tools/bench_peer/setup llama` makes one). Or none with one printed line.
+pub fn llama() -> Option<Llama> {
+    let Some(python) = std::env::var_os("RINFER_LLAMA") else {
+        println!("RINFER_LLAMA is not set: the checks against llama.cpp did not run");
+        return None;
+    };
+    Some(Llama { python: python.into() })
+}
+
+/// See [`llama`].
+pub struct Llama {
+    python: PathBuf,
+}
+
+impl Llama {
+    /// The answers to jobs as `tests/oracle/llama.py` has them.
+    ///
+    /// # Panics
+    /// If the interpreter does not run.
+    pub fn ask(&self, jobs: &[serde_json::Value]) -> Vec<serde_json::Value> {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/oracle/llama.py");
+        let mut python = Command::new(&self.python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("RINFER_LLAMA names an interpreter");
+        let lines: String = jobs.iter().map(|job| format!("{job}\n")).collect();
+        let mut stdin = python.stdin.take().expect("a pipe");
+        let writer = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
+        let output = python.wait_with_output().expect("an end");
+        writer.join().expect("a thread").expect("llama.py reads its jobs");
+        let text = String::from_utf8(output.stdout).expect("JSON");
+        let all: Vec<_> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(all.len(), jobs.len(), "llama.py ended early");
+        all
+    }
+}

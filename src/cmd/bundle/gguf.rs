@@ -1,7 +1,6 @@
 //! A model as a GGUF file, which llama.cpp reads as well.
 use crate::cmd::{Environment, Log};
-use rinfer_engine::backend::Quant;
-use rinfer_engine::export;
+use rinfer_engine::export::{self, Making};
 use rinfer_engine::load::Opened;
 use std::path::Path;
 use std::time::Instant;
@@ -9,14 +8,16 @@ use std::time::Instant;
 /// Writes `opened` to `output`, and says how long that took.
 pub fn run(
     opened: &Opened,
-    quant: Quant,
-    threads: usize,
+    making: &Making,
     output: &Path,
     env: &Environment,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
-    let length = export::save(opened, quant, threads, output)?;
+    let files = export::save(opened, making, output)?;
+    let length: u64 = files.iter().filter_map(|f| f.metadata().ok()).map(|file| file.len()).sum();
     let (mb, seconds) = (length as f64 / 1e6, start.elapsed().as_secs_f64());
-    env.say(Log::Warn, format!("{}: {mb:.1} MB in {seconds:.1} s", output.display()));
+    let count = if files.len() > 1 { format!(", {} files", files.len()) } else { String::new() };
+    let first = files.first().map_or(output, |path| path).display();
+    env.say(Log::Warn, format!("{first}: {mb:.1} MB in {seconds:.1} s{count}"));
     Ok(())
 }

@@ -9,6 +9,7 @@ mod write;
 
 pub use provenance::license;
 pub use write::{Making, save, save_into, write};
+pub(crate) use write::{not_itself, not_written};
 
 use crate::error::{Error, Result};
 use crate::families::{FAMILIES, Family};

@@ -53,17 +53,20 @@ pub fn save_into(opened: &Opened, making: &Making, program: &Program, path: &Pat
 }
 
 /// A model's own file is not written over, but for a bundle's.
-fn not_itself(opened: &Opened, path: &Path) -> Result<()> {
+///
+/// # Errors
+/// That `path` is that.
+pub(crate) fn not_itself(opened: &Opened, path: &Path) -> Result<()> {
     let full = |path: &Path| path.canonicalize().ok();
     let own = full(path).filter(|path| full(Path::new(&opened.name)).as_ref() == Some(path));
     if own.is_some() && opened.about.is_none() {
-        let problem = "is the model itself: give the bundle another name".into();
+        let problem = "is the model itself: give what is written another name".into();
         return Err(Error::Reference { reference: opened.name.clone(), problem });
     }
     Ok(())
 }
 
-fn not_written(error: Error, path: &Path) -> Error {
+pub(crate) fn not_written(error: Error, path: &Path) -> Error {
     match error {
         Error::Io(cause) => Error::Write { file: path.display().to_string(), cause },
         error => error,

@@ -1,6 +1,5 @@
 //! A tensor's rows as a file has them: in its order and of its type.
 use crate::backend::LoadError;
-use crate::weights::added::pair;
 use rinfer_formats::gguf::write::Planned;
 use rinfer_formats::quant::{dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
@@ -20,8 +19,14 @@ pub(super) enum Error {
 pub(super) struct Rows<'a> {
     pub weights: &'a dyn Weights,
     pub planned: &'a Planned,
-    /// Heads whose halves become pairs.
-    pub pairs: Option<&'a usize>,
+    /// The tensors that it is made of.
+    pub pieces: &'a [String],
+    /// Matrices, if it is a stack.
+    pub stack: Option<usize>,
+    /// By row, of which piece it is which row; none if all are those of the only piece.
+    pub order: Option<&'a [(usize, usize)]>,
+    /// By column, which column of the piece it is.
+    pub columns: Option<&'a [usize]>,
 }
 
 impl Rows<'_> {
@@ -31,29 +36,36 @@ impl Rows<'_> {
         team: &Team,
         put: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let name = &self.planned.name;
-        let missing = || Error::Load(LoadError::Missing { name: name.clone() });
-        match self.planned.shape[..] {
-            [count, _, _] => (0..count).try_for_each(|i| {
-                self.part(self.weights.part(name, i).ok_or_else(missing)?, team, put)
-            }),
-            _ => self.part(self.weights.get(name).ok_or_else(missing)?, team, put),
+        let missing = |name: &String| Error::Load(LoadError::Missing { name: name.clone() });
+        let made = |part: Option<usize>| -> Result<Vec<Tensor<'_>>, Error> {
+            let one = |name: &String| match part {
+                Some(i) => self.weights.part(name, i),
+                None => self.weights.get(name),
+            };
+            self.pieces.iter().map(|name| one(name).ok_or_else(|| missing(name))).collect()
+        };
+        match self.stack {
+            Some(count) => (0..count).try_for_each(|i| self.part(&made(Some(i))?, team, put)),
+            None => self.part(&made(None)?, team, put),
         }
     }
 
     fn part(
         &self,
-        tensor: Tensor<'_>,
+        pieces: &[Tensor<'_>],
         team: &Team,
         put: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Error> {
         let to = self.planned.dtype;
-        self.check(&tensor, to).map_err(Error::Load)?;
+        for (name, piece) in self.pieces.iter().zip(pieces) {
+            self.check(name, piece, to).map_err(Error::Load)?;
+        }
         // A vector's elements are rows when they change places.
-        let cols = if tensor.shape.len() < 2 && self.pairs.is_some() { 1 } else { tensor.cols() };
-        let rows = tensor.shape.iter().product::<usize>() / cols.max(1);
-        let stride = tensor.bytes.len() / rows.max(1);
-        let row = |i: usize| &tensor.bytes[i * stride..(i + 1) * stride];
+        let vector = self.order.is_some() && pieces.iter().all(|piece| piece.shape.len() < 2);
+        let cols = if vector { 1 } else { pieces[0].cols() };
+        let of = |piece: &Tensor<'_>| piece.shape.iter().product::<usize>() / cols.max(1);
+        let rows = self.order.map_or_else(|| of(&pieces[0]), <[_]>::len);
+        let strides: Vec<usize> = pieces.iter().map(|p| p.bytes.len() / of(p).max(1)).collect();
         let run = (RUN / cols.max(1)).max(1);
         let runs: Vec<Mutex<Vec<u8>>> =
             (0..4 * team.threads()).map(|_| Mutex::new(Vec::new())).collect();
@@ -64,39 +76,46 @@ impl Rows<'_> {
                     let Ok(mut out) = runs[task].lock() else { return };
                     out.clear();
                     let first = from + task * run;
-                    let mut wide = vec![0.0; cols];
+                    let mut room = Room { wide: vec![0.0; cols], turned: vec![0.0; cols] };
                     for i in first..rows.min(first + run) {
-                        let from = row(self.source(i, rows));
-                        if tensor.dtype == to {
-                            out.extend_from_slice(from);
-                            continue;
-                        }
-                        // Both were checked.
-                        let _ = dequantise(tensor.dtype, from, &mut wide);
-                        let _ = quantise(to, &wide, &mut out);
+                        let (piece, row) = self.order.map_or((0, i), |order| order[i]);
+                        let (stride, tensor) = (strides[piece], &pieces[piece]);
+                        let bytes = &tensor.bytes[row * stride..(row + 1) * stride];
+                        self.row(tensor.dtype, bytes, &mut room, &mut out);
                     }
                 });
             });
             for out in &runs[..tasks] {
                 put(&out.lock().unwrap_or_else(|e| e.into_inner())).map_err(Error::Io)?;
             }
-            let until = rows.min(from + run * tasks);
-            if self.pairs.is_none() {
-                self.weights.release(&tensor.bytes[from * stride..until * stride]);
+            if self.order.is_none() {
+                let until = rows.min(from + run * tasks);
+                self.weights.release(&pieces[0].bytes[from * strides[0]..until * strides[0]]);
             }
         }
         Ok(())
     }
 
-    /// Which row is the `i`th.
-    fn source(&self, i: usize, rows: usize) -> usize {
-        self.pairs.map_or(i, |heads| pair(i, rows / heads))
+    /// One row; types were checked.
+    fn row(&self, dtype: DType, bytes: &[u8], room: &mut Room, out: &mut Vec<u8>) {
+        let to = self.planned.dtype;
+        if dtype == to && self.columns.is_none() {
+            out.extend_from_slice(bytes);
+            return;
+        }
+        let _ = dequantise(dtype, bytes, &mut room.wide);
+        let Some(columns) = self.columns else {
+            let _ = quantise(to, &room.wide, out);
+            return;
+        };
+        room.turned.iter_mut().zip(columns).for_each(|(to, from)| *to = room.wide[*from]);
+        let _ = quantise(to, &room.turned, out);
     }
 
     /// Refuses conversions of what is quantised, and numbers beyond the type.
-    fn check(&self, tensor: &Tensor<'_>, to: DType) -> Result<(), LoadError> {
-        let name = || self.planned.name.clone();
-        if tensor.dtype == to {
+    fn check(&self, name: &str, tensor: &Tensor<'_>, to: DType) -> Result<(), LoadError> {
+        let name = || name.to_owned();
+        if tensor.dtype == to && (self.columns.is_none() || to.format().elems == 1) {
             return Ok(());
         }
         let plain = matches!(tensor.dtype, DType::F32 | DType::F16 | DType::Bf16);
@@ -110,4 +129,10 @@ impl Rows<'_> {
         }
         Ok(())
     }
+}
+
+/// A row's floats, as they are stored and in the file's order.
+struct Room {
+    wide: Vec<f32>,
+    turned: Vec<f32>,
 }

@@ -13,7 +13,9 @@ use serde_json::Value;
 /// What tells pre-tokenizers apart.
 const PROBE: &str = "Hello, world! It's I'LL don't we've\n\n  x = 12345 + 67,890.5\t(a_b)\r\n   \n\
     naïve café ÀÉ élan 日本語のテキスト 한국어 русский текст العربية ไทย हिन्दी 😀👍🏽\u{a0}3 000\u{2009}№42 \
-    fooBar HTTPServer2 http://a.b/c?d=1&e=%20 ```rust\nfn main() {}\n``` ---===*** «»“” ①②③ 1a2b\n\n\n end   ";
+    fooBar HTTPServer2 http://a.b/c?d=1&e=%20 ```rust\nfn main() {}\n``` ---===*** «»“” ①②③ 1a2b\n\n\n end   \n \
+    1 22 333 4444 55555 666666 7777777 88888888 999999999\n =\n\n ==\n\t=\u{3000}y'all! How are you 😁 ?我想在apple工作1314151天～ \
+    ''Quoted'' don''T $x->{y}::z; %s ";
 
 /// Tokens' kinds, as GGUF counts them.
 const NORMAL: i32 = 1;
@@ -46,21 +48,6 @@ pub(super) fn of(folder: &Folder, opened: &Opened, rows: usize) -> Result<Items>
     Err(refuse(
         "GGUF knows no tokenizer that cuts texts as this one; pack the model as .rinf instead",
     ))
-}
-
-/// Holds a written file's language against its source's.
-pub(super) fn same(opened: &Opened, folder: &Folder, written: &Opened) -> Result<()> {
-    let (ours, theirs) = (opened.language()?, written.language()?);
-    let ends = ours.end == theirs.end && ours.bos == theirs.bos;
-    if ends && alike(&ours.tokenizer, &theirs.tokenizer) {
-        return Ok(());
-    }
-    let problem = format!(
-        "read back, texts begin with {:?} and end with {:?}, not {:?} and {:?}; pack the model as \
-         .rinf instead",
-        theirs.bos, theirs.end, ours.bos, ours.end
-    );
-    Err(Error::Export { file: folder.path().display().to_string(), problem })
 }
 
 fn key(name: &str) -> String {

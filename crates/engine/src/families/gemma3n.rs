@@ -95,15 +95,15 @@ fn sparsity(cfg: &Config, layers: usize) -> Result<Vec<Option<f32>>, ConfigError
     all.filter(|all| all.len() == layers).ok_or_else(|| cfg.refuse(key, expected))
 }
 
-/// The number that a share `p` of a normal distribution lies below.
+/// The number that a share `p` of a normal distribution lies below, in the steps of PyTorch's.
 fn quantile(p: f32) -> f32 {
-    let below = |z: f64| 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
+    let share = f64::from(2.0 * p - 1.0);
     let (mut low, mut high) = (-40.0, 40.0);
     for _ in 0..100 {
         let z = (low + high) / 2.0;
-        if below(z) < f64::from(p) { low = z } else { high = z }
+        if libm::erf(z) < share { low = z } else { high = z }
     }
-    low as f32
+    low as f32 * std::f32::consts::SQRT_2
 }
 
 const NAMES: &[Rename] = &[

@@ -148,32 +148,79 @@ pub static FAMILIES: &[&Family] = &[
     &zamba2::ZAMBA2,
 ];
 
-/// Families whose checkpoints are written as GGUF: held against what llama.cpp's converter writes of the
-/// same.
-static WRITTEN: &[&str] = &[
-    "llama",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "gemma",
-    "exaone4",
-    "olmo2",
-    "smollm3",
-    "mixtral",
-    "minimax_m2",
-    "qwen3_moe",
-    "dots1",
-    "bailing_moe",
-    "ernie4_5",
-    "internlm2",
-    "arcee",
-    "nemotron",
+/// Families whose checkpoints are written as GGUF, and the architecture that their files name: held
+/// against what llama.cpp's converter writes of the same.
+static WRITTEN: &[(&str, &str)] = &[
+    ("llama", "llama"),
+    ("mistral", "llama"),
+    ("mixtral", "llama"),
+    ("qwen2", "qwen2"),
+    ("qwen3", "qwen3"),
+    ("gemma", "gemma"),
+    ("gemma2", "gemma2"),
+    ("gemma3", "gemma3"),
+    ("gemma3n", "gemma3n"),
+    ("gemma4", "gemma4"),
+    ("cohere", "command-r"),
+    ("cohere2", "cohere2"),
+    ("exaone4", "exaone4"),
+    ("hunyuan", "hunyuan-dense"),
+    ("olmo2", "olmo2"),
+    ("smollm3", "smollm3"),
+    ("stablelm", "stablelm"),
+    ("minimax_m2", "minimax-m2"),
+    ("qwen2_moe", "qwen2moe"),
+    ("qwen3_moe", "qwen3moe"),
+    ("glm4_moe", "glm4moe"),
+    ("dots1", "dots1"),
+    ("olmoe", "olmoe"),
+    ("granitemoe", "granitemoe"),
+    ("bailing_moe", "bailingmoe"),
+    ("ernie4_5_moe", "ernie4_5-moe"),
+    ("gpt_oss", "gpt-oss"),
+    ("llama4", "llama4"),
+    ("ernie4_5", "ernie4_5"),
+    ("internlm2", "internlm2"),
+    ("seed_oss", "seed_oss"),
+    ("gpt2", "gpt2"),
+    ("gpt_neox", "gptneox"),
+    ("phi", "phi2"),
+    ("falcon", "falcon"),
+    ("glm4", "glm4"),
+    ("chatglm", "chatglm"),
+    ("granite", "granite"),
+    ("minicpm", "minicpm"),
+    ("arcee", "arcee"),
+    ("nemotron", "nemotron"),
+    ("apertus", "apertus"),
+    ("phi3", "phi3"),
+    ("starcoder2", "starcoder2"),
+    ("deepseek_v2", "deepseek2"),
+    ("deepseek_v3", "deepseek2"),
+    ("glm4_moe_lite", "deepseek2"),
+    ("mamba", "mamba"),
+    ("mamba2", "mamba2"),
+    ("nemotron_h", "nemotron_h"),
+    ("granite_hybrid", "granitehybrid"),
+    ("lfm2", "lfm2"),
+    ("lfm2_moe", "lfm2moe"),
+    ("qwen3.5", "qwen35"),
+    ("qwen3.5_moe", "qwen35moe"),
+    ("qwen3_next", "qwen3next"),
+    ("jamba", "jamba"),
+    ("falcon_h1", "falcon-h1"),
+    ("kimi_linear", "kimi-linear"),
 ];
 
 impl Family {
-    /// Whether its checkpoints are written as GGUF.
-    pub fn is_written(&self) -> bool {
-        WRITTEN.contains(&self.name)
+    /// The architecture that a GGUF file of this model names, if such are written: some have another
+    /// name where there are experts.
+    pub fn written(&self, spec: &ModelSpec) -> Option<String> {
+        let (_, plain) = WRITTEN.iter().find(|(name, _)| *name == self.name)?;
+        let mixed = format!("{plain}_moe");
+        let experts = spec.ops().any(|op| matches!(op, Op::Moe(_)));
+        let mixed = Some(mixed).filter(|mixed| experts && self.gguf.contains(&&**mixed));
+        Some(mixed.unwrap_or_else(|| (*plain).to_owned()))
     }
 }
 

@@ -4,11 +4,13 @@
 //! `rename` finds the rule of a name, `recipe` makes the tensor, `needs` says what there must be.
 //! Every tensor of a Hugging Face checkpoint must be named, so that none is left out unnoticed.
 pub(crate) mod added;
+mod filed;
 pub(crate) mod needs;
 mod recipe;
 mod rename;
 mod text;
 
+pub(crate) use filed::Filed;
 pub use needs::{Need, check, needs};
 pub(crate) use rename::OUTER;
 
@@ -223,7 +225,7 @@ pub fn part_norms(branch: &Branch, i: usize) -> (&'static str, &'static str) {
 /// Whether a tensor is a bias of zeros: quantisers give one to every matrix.
 fn adds_nothing(raw: &dyn Weights, name: &str) -> bool {
     let bias = || name.ends_with(".bias").then(|| raw.get(name))?;
-    bias().is_some_and(|tensor| {
+    bias().filter(|tensor| !tensor.bytes.is_empty()).is_some_and(|tensor| {
         let mut values = vec![1.0; tensor.shape.iter().product()];
         quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).is_ok()
             && values.iter().all(|x| *x == 0.0)

@@ -29,7 +29,12 @@ pub(super) fn rename(
 pub(crate) const OUTER: [&str; 3] = ["model.", "transformer.", "backbone."];
 
 /// What a rule makes of a tensor, if it fits.
-fn apply(rule: &Rename, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Option<Vec<Made>> {
+pub(super) fn apply(
+    rule: &Rename,
+    name: &str,
+    spec: &ModelSpec,
+    shapes: &Shapes,
+) -> Option<Vec<Made>> {
     let suffix = [".weight", ".bias"].into_iter().find(|s| name.ends_with(s)).unwrap_or("");
     let stem = &name[..name.len() - suffix.len()];
     let from = || name.to_owned();
@@ -67,7 +72,7 @@ fn apply(rule: &Rename, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Option
         Rename::Flat(_, to) => one(to, Recipe::Flat(from())),
         Rename::PlusOne(_, to) if suffix == ".bias" => one(to, Recipe::Whole(from())),
         Rename::PlusOne(_, to) => one(to, Recipe::Mapped(from(), |x| x + 1.0)),
-        Rename::NegExp(_, to) => one(to, Recipe::Mapped(from(), |x| -libm::expf(x))),
+        Rename::NegExp(_, to) => one(to, Recipe::Mapped(from(), |x| -libm::exp(x.into()) as f32)),
         Rename::Map(_, map, to) => one(to, Recipe::Mapped(from(), *map)),
         Rename::Stack(_, to) => {
             let expert = at.expert.parse().ok()?;
@@ -112,13 +117,13 @@ fn join(
 
 /// What a pattern's holes stand for: digits.
 #[derive(Default)]
-struct Captured {
-    layer: String,
-    expert: String,
+pub(super) struct Captured {
+    pub layer: String,
+    pub expert: String,
 }
 
 /// As [`capture`], with or without what names begin with.
-fn captured(pattern: &str, name: &str, layers: usize) -> Option<Captured> {
+pub(super) fn captured(pattern: &str, name: &str, layers: usize) -> Option<Captured> {
     let inner = OUTER.iter().find_map(|outer| pattern.strip_prefix(outer));
     let mut patterns = [Some(pattern), inner].into_iter().flatten();
     patterns.find_map(|pattern| capture(pattern, name, layers))
@@ -211,6 +216,10 @@ fn keys_values<'n>(
 impl Per {
     /// How many there are in a layer; at least one.
     fn count(self, layer: &Layer) -> usize {
+        self.find(layer).unwrap_or(1)
+    }
+    /// The same, if there are any.
+    pub(super) fn find(self, layer: &Layer) -> Option<usize> {
         let ops = layer.iter().flat_map(|b| &b.parts).map(|part| &part.op);
         let count = ops.filter_map(|op| match (self, op) {
             (Per::KvHead, Op::Attention(a)) => Some(a.kv_heads),
@@ -220,7 +229,7 @@ impl Per {
             (Per::KeyHead, Op::DeltaNet(n)) => Some(n.k_heads),
             _ => None,
         });
-        count.max().unwrap_or(1).max(1)
+        count.max().filter(|count| *count > 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! GGUF's hyper-parameters in the vocabulary of Hugging Face's config.json.
 //!
-//! What a GGUF leaves to its readers (activations, Gemma's patterns and scales) is data here, by
-//! architecture, as llama.cpp has it.
+//! What a file leaves to its readers is in `architectures`.
+use super::architectures::{ARCHITECTURES, head_dim};
 use super::names::KEYS;
 use super::{Gguf, Value, latent};
 use crate::error::Error;
@@ -43,136 +43,6 @@ const EPSILONS: [&str; 2] = ["attention.layer_norm_rms_epsilon", "attention.laye
 
 /// Layers that are looked through: more than any model has.
 const MOST_LAYERS: u64 = 4096;
-
-/// What an architecture leaves unsaid.
-struct Architecture {
-    /// `general.architecture`.
-    gguf: &'static str,
-    /// `model_type`.
-    hf: &'static str,
-    /// `model_type` where there are experts, if that is another.
-    hf_experts: Option<&'static str>,
-    /// The activation, under the key that Hugging Face reads.
-    act: (&'static str, &'static str),
-    /// Values of keys that the file does not state.
-    unless_stated: &'static [(&'static str, Unsaid)],
-    /// If it scales queries by `query_pre_attn_scalar`: how many layers the size has that derives it
-    /// from the model's width; other sizes from the head's.
-    query_scalar_by_width: Option<u64>,
-}
-
-/// A number that a file may leave unsaid.
-#[derive(Clone, Copy)]
-enum Unsaid {
-    Count(u64),
-    Float(f64),
-}
-use Unsaid::{Count, Float};
-
-const SILU: (&str, &str) = ("hidden_act", "silu");
-const GELU: (&str, &str) = ("hidden_activation", "gelu_pytorch_tanh");
-const GELU_TANH: (&str, &str) = ("hidden_act", "gelu_pytorch_tanh");
-const GELU_ERF: (&str, &str) = ("hidden_act", "gelu");
-const RELU2: (&str, &str) = ("hidden_act", "relu2");
-
-const PLAIN: Architecture = Architecture {
-    gguf: "llama",
-    hf: "llama",
-    hf_experts: None,
-    act: SILU,
-    unless_stated: &[],
-    query_scalar_by_width: None,
-};
-const ARCHITECTURES: &[Architecture] = &[
-    Architecture { hf_experts: Some("mixtral"), ..PLAIN },
-    Architecture { gguf: "command-r", hf: "cohere", ..PLAIN },
-    Architecture {
-        gguf: "cohere2",
-        hf: "cohere2",
-        unless_stated: &[("sliding_window_pattern", Count(4))],
-        ..PLAIN
-    },
-    Architecture {
-        gguf: "exaone4",
-        hf: "exaone4",
-        unless_stated: &[("sliding_window_pattern", Count(4))],
-        ..PLAIN
-    },
-    Architecture { gguf: "hunyuan-dense", hf: "hunyuan_v1_dense", ..PLAIN },
-    Architecture { gguf: "olmo2", hf: "olmo2", ..PLAIN },
-    Architecture { gguf: "smollm3", hf: "smollm3", ..PLAIN },
-    Architecture { gguf: "stablelm", hf: "stablelm", ..PLAIN },
-    Architecture { gguf: "qwen2", hf: "qwen2", ..PLAIN },
-    Architecture { gguf: "qwen3", hf: "qwen3", ..PLAIN },
-    Architecture { gguf: "qwen2moe", hf: "qwen2_moe", ..PLAIN },
-    Architecture { gguf: "qwen3moe", hf: "qwen3_moe", ..PLAIN },
-    Architecture { gguf: "minimax-m2", hf: "minimax_m2", ..PLAIN },
-    Architecture { gguf: "glm4moe", hf: "glm4_moe", ..PLAIN },
-    Architecture { gguf: "dots1", hf: "dots1", ..PLAIN },
-    Architecture { gguf: "olmoe", hf: "olmoe", ..PLAIN },
-    Architecture { gguf: "granitemoe", hf: "granitemoe", ..PLAIN },
-    Architecture { gguf: "bailingmoe", hf: "bailing_moe", ..PLAIN },
-    Architecture { gguf: "ernie4_5-moe", hf: "ernie4_5_moe", ..PLAIN },
-    Architecture { gguf: "gpt-oss", hf: "gpt_oss", ..PLAIN },
-    Architecture { gguf: "llama4", hf: "llama4_text", ..PLAIN },
-    Architecture { gguf: "apertus", hf: "apertus", ..PLAIN },
-    Architecture { gguf: "arcee", hf: "arcee", act: RELU2, ..PLAIN },
-    Architecture { gguf: "chatglm", hf: "chatglm", ..PLAIN },
-    Architecture { gguf: "ernie4_5", hf: "ernie4_5", ..PLAIN },
-    Architecture { gguf: "falcon", hf: "falcon", act: GELU_ERF, ..PLAIN },
-    Architecture { gguf: "glm4", hf: "glm4", ..PLAIN },
-    Architecture { gguf: "gpt2", hf: "gpt2", act: GELU_TANH, ..PLAIN },
-    Architecture { gguf: "gptneox", hf: "gpt_neox", act: GELU_ERF, ..PLAIN },
-    Architecture { gguf: "granite", hf: "granite", ..PLAIN },
-    Architecture { gguf: "internlm2", hf: "internlm2", ..PLAIN },
-    Architecture { gguf: "minicpm", hf: "minicpm", ..PLAIN },
-    Architecture { gguf: "nemotron", hf: "nemotron", act: RELU2, ..PLAIN },
-    Architecture { gguf: "phi2", hf: "phi", act: GELU_TANH, ..PLAIN },
-    Architecture { gguf: "phi3", hf: "phi3", ..PLAIN },
-    Architecture { gguf: "seed_oss", hf: "seed_oss", ..PLAIN },
-    Architecture { gguf: "starcoder2", hf: "starcoder2", act: GELU_TANH, ..PLAIN },
-    Architecture { gguf: "deepseek2", hf: "deepseek_v2", ..PLAIN },
-    Architecture { gguf: "gemma", hf: "gemma", act: GELU, ..PLAIN },
-    Architecture {
-        gguf: "gemma2",
-        hf: "gemma2",
-        act: GELU,
-        unless_stated: &[
-            ("attn_logit_softcapping", Float(50.0)),
-            ("final_logit_softcapping", Float(30.0)),
-            ("sliding_window", Count(4096)),
-        ],
-        query_scalar_by_width: Some(46),
-        ..PLAIN
-    },
-    Architecture {
-        gguf: "gemma3",
-        hf: "gemma3_text",
-        act: GELU,
-        unless_stated: &[
-            ("sliding_window_pattern", Count(6)),
-            ("rope_local_base_freq", Float(10_000.0)),
-        ],
-        query_scalar_by_width: Some(62),
-        ..PLAIN
-    },
-    Architecture {
-        gguf: "gemma3n",
-        hf: "gemma3n_text",
-        act: GELU,
-        unless_stated: &[("final_logit_softcapping", Float(30.0))],
-        ..PLAIN
-    },
-    Architecture { gguf: "gemma4", hf: "gemma4_text", act: GELU, ..PLAIN },
-];
-
-/// Of a `model_type`, the architecture that its files name, where it is known what these leave unsaid.
-pub fn architecture_of(model_type: &str) -> Option<&'static str> {
-    // Mistral's are Llama's.
-    let model_type = if model_type == "mistral" { "llama" } else { model_type };
-    let named = |a: &&Architecture| a.hf == model_type || a.hf_experts == Some(model_type);
-    ARCHITECTURES.iter().find(named).map(|a| a.gguf)
-}
 
 /// Translates a file's metadata.
 pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
@@ -338,7 +208,7 @@ fn scaling(gguf: &Gguf, name: &str) -> Result<Option<Json>, Error> {
     // What multiplies queries besides, of which this is a tenth.
     let log = float("scaling.yarn_log_multiplier")?.filter(|log| *log != 0.0);
     for key in ["mscale", "mscale_all_dim"] {
-        put(key, log.map(|log| decimal(10.0 * log)));
+        put(key, log.and_then(|log| Some(json!(10.0 * decimal(log).as_f64()?))));
     }
     // The share of extrapolation; below zero stands for the usual one.
     let extrapolated = key("scaling.yarn_ext_factor");
@@ -357,44 +227,9 @@ fn unsaid(config: &mut Map<String, Json>) {
     }
 }
 
-/// A head's width, stated or derived.
-fn head_dim(config: &Map<String, Json>) -> Option<u64> {
-    let number = |key| config.get(key).and_then(Json::as_u64);
-    number("head_dim")
-        .or_else(|| number("hidden_size")?.checked_div(number("num_attention_heads")?))
-}
-
 /// Says so where only a part of a head rotates.
 fn partial(rotated: u64, config: &mut Map<String, Json>) {
     if let Some(width) = head_dim(config).filter(|w| *w != 0 && *w != rotated) {
         config.insert("partial_rotary_factor".to_owned(), json!(rotated as f64 / width as f64));
-    }
-}
-
-impl Architecture {
-    fn add(&self, config: &mut Map<String, Json>) {
-        let experts = config.get("num_local_experts").and_then(Json::as_u64).unwrap_or(0);
-        let model_type = self.hf_experts.filter(|_| experts > 0).unwrap_or(self.hf);
-        config.insert("model_type".to_owned(), model_type.into());
-        config.insert(self.act.0.to_owned(), self.act.1.into());
-        for (key, value) in self.unless_stated {
-            let value = match *value {
-                Count(n) => json!(n),
-                Float(x) => json!(x),
-            };
-            config.entry(*key).or_insert(value);
-        }
-        let Some(layers) = self.query_scalar_by_width else { return };
-        let number = |key: &str| config.get(key).and_then(Json::as_u64);
-        let scalar = if number("num_hidden_layers") == Some(layers) {
-            number("hidden_size")
-                .zip(number("num_attention_heads"))
-                .and_then(|(d, h)| d.checked_div(h))
-        } else {
-            head_dim(config)
-        };
-        if let Some(scalar) = scalar {
-            config.insert("query_pre_attn_scalar".to_owned(), scalar.into());
-        }
     }
 }

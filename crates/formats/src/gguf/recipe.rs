@@ -20,6 +20,8 @@ pub struct Recipe {
     down: &'static [(Layers, DType)],
     /// Of what leaves an attention.
     out: Option<DType>,
+    /// Of stacks of matrices; all others are of the base then.
+    stacks: Option<DType>,
 }
 
 /// Which layers.
@@ -76,10 +78,17 @@ pub static RECIPES: &[Recipe] = &[
         ..plain("q5_k_m", 17, DType::Q5_K)
     },
     plain("q6_k", 18, DType::Q6_K),
+    Recipe {
+        values: &[(Shared, DType::Q5_K)],
+        down: &[(FirstPart(8), DType::Q5_K)],
+        ..plain("iq4_nl", 25, DType::IQ4_NL)
+    },
+    // Experts alone have so few bits.
+    Recipe { stacks: Some(DType::MXFP4), ..plain("mxfp4_moe", 38, DType::Q8_0) },
 ];
 
 const fn plain(name: &'static str, file_type: u32, base: DType) -> Recipe {
-    Recipe { name, file_type, base, values: &[], down: &[], out: None }
+    Recipe { name, file_type, base, values: &[], down: &[], out: None, stacks: None }
 }
 
 /// What of a model the choice depends on.
@@ -112,7 +121,9 @@ impl Recipe {
         let count = all.iter().filter(|(name, _)| kind(name, tied) == Kind::Values).count();
         let (mut values, mut down) = (0..count, 0..);
         let choose = |(name, shape): (&'a str, &'s [usize])| {
+            let stack = shape.len() > 2 && shape[shape.len() - 3] > 1;
             let chosen = match kind(name, tied) {
+                _ if self.stacks.is_some() => self.stacks.filter(|_| stack).unwrap_or(self.base),
                 Kind::End => self.end(),
                 Kind::Values => self.values(values.next().unwrap_or(0), count, facts),
                 Kind::Keys if facts.experts == 8 => DType::Q8_0,
@@ -143,7 +154,7 @@ impl Recipe {
         }
     }
     fn out(&self, facts: &Facts) -> DType {
-        let few = matches!(self.base, DType::Q2_K | DType::Q3_K | DType::Q4_K);
+        let few = matches!(self.base, DType::Q2_K | DType::Q3_K | DType::Q4_K | DType::IQ4_NL);
         if facts.experts == 8 && few { DType::Q5_K } else { self.out.unwrap_or(self.base) }
     }
 }
@@ -173,7 +184,7 @@ fn kind(name: &str, tied: bool) -> Kind {
 }
 
 /// Whether a tensor is converted: a matrix, or a stack of them, that is not small and much depended on.
-fn converted(name: &str, shape: &[usize]) -> bool {
+pub fn converted(name: &str, shape: &[usize]) -> bool {
     const KEPT: [&str; 10] = [
         "_norm.weight",
         "ffn_gate_inp.weight",

@@ -1,8 +1,10 @@
 //! A GGUF in several files: `NAME-00001-of-00003.gguf` and so on, each of which says in its metadata
 //! which one it is. Any of them opens all.
 use super::Gguf;
+use super::write::{Item, Planned};
 use crate::error::{Cause, Error};
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// What a file says of the set that it is of, counting from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,37 @@ pub(crate) fn same(a: &str, b: &str) -> bool {
 /// What part `part` of `count` is called.
 fn name(stem: &str, part: u64, count: u64) -> String {
     format!("{stem}-{part:05}-of-{count:05}.gguf")
+}
+
+/// How tensors are shared out to files: as many to each as take no more than `most` bytes, at least one.
+pub fn shares(tensors: &[Planned], most: u64) -> Vec<Range<usize>> {
+    let (mut all, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (i, tensor) in tensors.iter().enumerate() {
+        if i > from && bytes + tensor.len() > most {
+            all.push(from..i);
+            (from, bytes) = (i, 0);
+        }
+        bytes += tensor.len();
+    }
+    all.push(from..tensors.len());
+    all
+}
+
+/// The files of a set of so many that is to be called `path`: that itself, if it is one.
+pub fn paths(path: &Path, count: usize) -> Vec<PathBuf> {
+    if count < 2 {
+        return vec![path.to_owned()];
+    }
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = own.strip_suffix(".gguf").unwrap_or(&own);
+    let part = |part| path.with_file_name(name(stem, part as u64, count as u64));
+    (1..=count).map(part).collect()
+}
+
+/// What file `part` of a set says of itself, counting from 0.
+pub fn place(part: usize, count: usize, tensors: usize) -> Vec<(String, Item)> {
+    let values = [Item::u16(part as u16), Item::u16(count as u16), Item::i32(tensors as i32)];
+    KEYS.iter().map(|key| (*key).to_owned()).zip(values).collect()
 }
 
 /// All files of the set that `one` is of.

@@ -18,6 +18,14 @@ impl Item {
     pub fn u32(n: u32) -> Item {
         Item::new(Kind::U32, n.to_le_bytes().to_vec())
     }
+    /// A small count.
+    pub fn u16(n: u16) -> Item {
+        Item::new(Kind::U16, n.to_le_bytes().to_vec())
+    }
+    /// A whole number.
+    pub fn i32(n: i32) -> Item {
+        Item::new(Kind::I32, n.to_le_bytes().to_vec())
+    }
     /// A number.
     pub fn f32(x: f32) -> Item {
         Item::new(Kind::F32, x.to_le_bytes().to_vec())
@@ -91,9 +99,7 @@ pub fn write<W: Write, E: From<Error>>(
     tensors: &[Planned],
     mut fill: impl FnMut(&Planned, &mut dyn FnMut(&[u8]) -> io::Result<()>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let header = header(metadata, tensors)?;
-    out.write_all(&header)?;
-    pad(out, header.len() as u64)?;
+    out.write_all(&header(metadata, tensors)?)?;
     for tensor in tensors {
         let mut written = 0;
         fill(tensor, &mut |bytes| {
@@ -110,7 +116,11 @@ pub fn write<W: Write, E: From<Error>>(
     Ok(())
 }
 
-fn header(metadata: &[(String, Item)], tensors: &[Planned]) -> io::Result<Vec<u8>> {
+/// What comes before the tensors' bytes.
+///
+/// # Errors
+/// A tensor of a type that GGUF has not.
+pub fn header(metadata: &[(String, Item)], tensors: &[Planned]) -> io::Result<Vec<u8>> {
     let mut out = b"GGUF".to_vec();
     out.extend(3u32.to_le_bytes());
     out.extend((tensors.len() as u64).to_le_bytes());
@@ -132,6 +142,8 @@ fn header(metadata: &[(String, Item)], tensors: &[Planned]) -> io::Result<Vec<u8
         out.extend(offset.to_le_bytes());
         offset = (offset + tensor.len()).next_multiple_of(ALIGNMENT);
     }
+    let len = out.len() as u64;
+    pad(&mut out, len)?;
     Ok(out)
 }
 

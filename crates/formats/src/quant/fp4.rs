@@ -4,7 +4,7 @@ use super::codes::Codes;
 use super::iq4::look_up;
 
 /// Twice E2M1's values (scales are halved instead, and values stay integers), plus 128.
-const VALUES: [u8; 16] =
+pub(super) const VALUES: [u8; 16] =
     [128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116];
 
 /// A scale E8M0, 16 bytes of nibbles.
@@ -31,7 +31,7 @@ pub(super) fn nvfp4(bytes: &[u8], out: &mut [f32]) {
 }
 
 /// Half of 2^(x - 127), subnormal for the lowest two.
-fn half_e8m0(x: u8) -> f32 {
+pub(super) fn half_e8m0(x: u8) -> f32 {
     let x = u32::from(x);
     f32::from_bits(if x < 2 { 0x0020_0000 << x } else { (x - 1) << 23 })
 }

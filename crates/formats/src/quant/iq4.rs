@@ -3,7 +3,8 @@ use super::bits::{half_at, nibbles, part, u16_at};
 use super::codes::Codes;
 
 /// The values, plus 128.
-const VALUES: [u8; 16] = [1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241];
+pub(super) const VALUES: [u8; 16] =
+    [1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241];
 
 /// d, 16 bytes of nibbles.
 pub(super) fn nl(bytes: &[u8], out: &mut Codes) {
