@@ -1,5 +1,6 @@
 //! Rows and columns that lie in another order in GGUF files than in a folder.
 use crate::spec::{DeltaNet, ModelSpec, Op, Rope, RopeId, RopeLayout};
+use crate::weights::added;
 use std::collections::HashMap;
 
 /// By canonical tensor, of each row or column of the file the folder's.
@@ -34,7 +35,8 @@ pub(super) fn moved(ours: &ModelSpec, theirs: &ModelSpec) -> Result<Moved, Strin
                     }
                     for (part, heads) in [("attn_q", a.heads), ("attn_k", a.kv_heads)] {
                         for suffix in ["weight", "bias"] {
-                            let rows = paired(heads, a.head_dim);
+                            let rows = 0..heads * a.head_dim;
+                            let rows = rows.map(|row| added::pair(row, a.head_dim)).collect();
                             moved.rows.insert(format!("blk.{i}.{part}.{suffix}"), rows);
                         }
                     }
@@ -65,12 +67,6 @@ fn unlike(to: &Rope) -> String {
         RopeLayout::Halves => "halves",
     };
     format!("GGUF has heads that rotate in {layout}, which its are not; pack it as .rinf instead")
-}
-
-/// Pair `j` of a head is what was row `j` of both halves.
-fn paired(heads: usize, width: usize) -> Vec<usize> {
-    let row = move |h: usize| (0..width).map(move |i| h * width + i % 2 * (width / 2) + i / 2);
-    (0..heads).flat_map(row).collect()
 }
 
 impl Moved {
