@@ -20,6 +20,8 @@ pub struct Config {
     json: Value,
     /// Where they came from.
     pub source: Source,
+    /// In whose order rows lie.
+    rows: Source,
     /// Whether they are of the text model among other parts.
     pub nested: bool,
 }
@@ -53,7 +55,7 @@ impl Config {
     /// Over config.json's content, or its translation from GGUF.
     pub fn new(json: Value, source: Source) -> Config {
         let nested = json.get("text_config").is_some_and(Value::is_object);
-        Config { json: hub_spelling(text_part(json)), source, nested }
+        Config { json: hub_spelling(text_part(json)), source, rows: source, nested }
     }
 
     /// The same, with what is a hyper-parameter to us and a tensor to the checkpoint: the rotary
@@ -265,6 +267,17 @@ impl Config {
             return Err(self.refuse("layer_types", &expected));
         }
         types.iter().map(of).collect()
+    }
+    /// The same model, whose rows lie as those of a Hugging Face checkpoint.
+    pub fn in_folders_order(self) -> Config {
+        Config { rows: Source::HuggingFace, ..self }
+    }
+    /// Chooses by the order in which rows lie.
+    pub fn laid<T>(&self, hf: T, gguf: T) -> T {
+        match self.rows {
+            Source::HuggingFace => hf,
+            Source::Gguf => gguf,
+        }
     }
     /// Chooses by where the checkpoint came from.
     pub fn pick<T>(&self, hf: T, gguf: T) -> T {

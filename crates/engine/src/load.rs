@@ -249,7 +249,10 @@ impl Opened {
                 folder,
                 matches!(self.spec.head, Head::Lm { tied: true, .. }),
             )?,
-            Checkpoint::Gguf(gguf) => Adapters::of_gguf(adapters, gguf, self.family, &self.spec)?,
+            Checkpoint::Gguf(gguf) => {
+                let config = Config::new(gguf.config()?, Source::Gguf);
+                Adapters::of_gguf(adapters, gguf, (self.family, &self.spec), &config)?
+            }
             Checkpoint::Bundle(_) => {
                 let problem = "goes with what the bundle was made of, whose matrices are not packed \
                                yet: bundle that with the adapter";
@@ -282,10 +285,7 @@ impl Opened {
         };
         let named = weights::Checkpoint::open(config.clone(), self);
         let named: Box<dyn Weights> = Box::new(named.map_err(|cause| self.at(cause))?);
-        Ok(match self.adapters.of_other_names() {
-            true => Box::new(self.adapters.over_canonical(named)),
-            false => named,
-        })
+        Ok(self.adapters.over_canonical(named))
     }
 
     /// What a load takes beside what there is: from the files' headers, not from weights.

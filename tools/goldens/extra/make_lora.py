@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """LoRA adapters that PEFT saves for tiny goldens, with the logits of the base with them.
 
-  make_lora.py [--out DIR]
+  make_lora.py [--out DIR] [CASE ...]
 
 <out>/lora/<case>/ has one folder an adapter as PEFT saves it, with random A and B, and golden.safetensors: input_ids,
 and logits of the base with all adapters, the first at scale 1 and the second at 0.5. <case> is <base>.<kind>; the base is
@@ -42,6 +42,26 @@ CASES = {
     "llama3.dora": [dict(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"], use_dora=True)],
     "llama3.embedding": [dict(r=2, lora_alpha=4, target_modules=["embed_tokens", "o_proj"])],
     "gpt2.turned": [dict(r=4, lora_alpha=8, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True)],
+    # What GGUF's converter cuts, permutes or brings in another order.
+    "mamba2.dora": [dict(r=4, lora_alpha=8, target_modules=["in_proj"], use_dora=True)],
+    "jamba.dora": [
+        dict(r=2, lora_alpha=4, target_modules=["in_proj", "x_proj", "out_proj", "q_proj", "down_proj"], use_dora=True)
+    ],
+    "granitemoehybrid.dora": [
+        dict(r=2, lora_alpha=4, target_modules=["in_proj", "q_proj", "k_proj", "input_linear"], use_dora=True)
+    ],
+    "qwen3_next.two": [
+        dict(r=4, lora_alpha=8, target_modules=["in_proj_qkvz", "in_proj_ba", "out_proj", "q_proj", "o_proj"]),
+        dict(r=2, lora_alpha=2, target_modules=["in_proj_qkvz", "q_proj", "k_proj"], use_dora=True),
+    ],
+    "qwen3_5.dora": [
+        dict(
+            r=2,
+            lora_alpha=4,
+            target_modules=["in_proj_qkv", "in_proj_z", "in_proj_a", "out_proj", "q_proj", "up_proj"],
+            use_dora=True,
+        )
+    ],
 }
 SCALES = [1.0, 0.5]
 
@@ -95,9 +115,10 @@ def make(case, adapters, out):
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--out", default=f"{ROOT}/../../goldens")
-    out = args.parse_args().out
-    for case, adapters in CASES.items():
-        make(case, adapters, out)
+    args.add_argument("cases", nargs="*", default=list(CASES))
+    args = args.parse_args()
+    for case in args.cases:
+        make(case, CASES[case], args.out)
 
 
 if __name__ == "__main__":

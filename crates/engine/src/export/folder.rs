@@ -4,7 +4,6 @@
 //! The header is read back before a weight is written. It must be the same model but for the order in
 //! which rows lie, which is then theirs.
 use super::keys::{self, Made, Way};
-use super::moved::{Moved, moved};
 use super::{From, Plan, Stored, kind, shapes, types, vocab};
 use crate::backend::Quant;
 use crate::config::{Config, Source};
@@ -12,6 +11,7 @@ use crate::cpu::types::facts;
 use crate::error::{Error, Result};
 use crate::load::Opened;
 use crate::spec::{DeltaNet, ModelSpec, Op, Reach, Rope, RopeLayout, Scaling};
+use crate::weights::moved::Moved;
 use crate::weights::{Checkpoint, Filed};
 use rinfer_formats::gguf::write::{Item, Planned, header};
 use rinfer_formats::gguf::{Gguf, takes_windows};
@@ -47,7 +47,8 @@ pub(super) fn plan<'a>(folder: &'a Folder, opened: &'a Opened, quant: Quant) -> 
         })
         .collect();
     let head = Head::of(opened, folder, &architecture, &tensors)?;
-    let moved = moved(spec, &head.spec).map_err(refuse)?;
+    let moved = Moved::between(family, spec, &head.spec);
+    let moved = moved.map_err(|why| refuse(format!("{why}; pack it as .rinf instead")))?;
     let named: Vec<(&str, Vec<usize>, DType)> =
         tensors.iter().map(|t| (t.name.as_str(), t.shape.clone(), t.dtype)).collect();
     let types = types(&named, quant, &facts(spec))?;

@@ -2,7 +2,6 @@
 //! folder becomes if GGUF can say all that the model is.
 mod folder;
 mod keys;
-mod moved;
 mod rows;
 mod shapes;
 mod vocab;

@@ -39,7 +39,7 @@ fn internlm(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 fn internlm2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = cfg.with_defaults(json!({"bias": true}));
     // GGUF's converter permutes q and k rows for this architecture.
-    let layout = cfg.pick(RopeLayout::Halves, RopeLayout::Pairs);
+    let layout = cfg.laid(RopeLayout::Halves, RopeLayout::Pairs);
     spec(&cfg.with_aliases(&[("bias", "attention_bias")]), layout)
 }
 

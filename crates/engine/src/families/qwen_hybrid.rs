@@ -48,7 +48,7 @@ fn qwen3_5_moe(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let cfg = &cfg.with_defaults(json!({"head_dim": 256, "partial_rotary_factor": 0.25,
         "max_position_embeddings": 262_144, "num_experts": 256, "num_experts_per_tok": 8,
         "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512}));
-    experts(cfg, cfg.pick(false, true), true)
+    experts(cfg, cfg.laid(false, true), true)
 }
 
 /// Experts, and one that every row visits and a sigmoid weighs.
@@ -75,7 +75,7 @@ fn qwen3_5(cfg: &Config) -> Result<ModelSpec, ConfigError> {
     let c = read(cfg)?;
     let mlp = Op::Mlp(c.gated(cfg.act("hidden_act", Act::Silu)?));
     // The converter lays value heads out by turns of their key heads.
-    layers(cfg, &c, cfg.pick(false, true), |_| mlp.clone())
+    layers(cfg, &c, cfg.laid(false, true), |_| mlp.clone())
 }
 
 fn read(cfg: &Config) -> Result<Common, ConfigError> {

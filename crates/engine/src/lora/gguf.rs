@@ -1,70 +1,82 @@
 //! What is added to a GGUF file's tensors: llama.cpp's adapters have its names, PEFT's those of the folder that
 //! it was made of.
-use super::{Adapter, Adapters, Addition, Additions, Matrix, matrix, refuse};
-use crate::config::{Config, Source};
+use super::addition::Addition;
+use super::module::{Matrix, matrix};
+use super::{Adapter, Adapters, Additions, Other, refuse};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::spec::{Head, ModelSpec};
 use crate::weights::added::Added;
+use crate::weights::moved::Moved;
 use rinfer_formats::{Gguf, Weights};
 use std::path::Path;
+use std::sync::Arc;
 
 impl Adapters {
-    /// Reads adapters and holds them against a GGUF file of `spec`.
+    /// Reads adapters and holds them against a GGUF file of a `family`'s `spec`, which `config` makes.
     ///
     /// # Errors
-    /// As [`Adapters::read`]; DoRA's magnitudes; PEFT's adapters over a file that does not say what its
-    /// folder was.
+    /// As [`Adapters::read`]; PEFT's adapters over a file that does not say what its folder was.
     pub fn of_gguf(
         adapters: &[Adapter],
         base: &Gguf,
-        family: &Family,
-        spec: &ModelSpec,
+        (family, spec): (&Family, &ModelSpec),
+        config: &Config,
     ) -> Result<Adapters> {
-        let mut all = Adapters::default();
+        let (mut all, mut moved) = (Adapters::default(), None);
         for adapter in adapters {
             if adapter.path.is_file() {
                 for (name, addition) in read(&adapter.path, adapter.scale, base)? {
-                    all.own.0.entry(name).or_default().push(addition);
+                    all.own.entry(name).or_default().push(addition);
                 }
                 continue;
             }
-            let mut some = Additions::default();
-            some.named(adapter, matches!(spec.head, Head::Lm { tied: true, .. }))?;
-            all.other(&adapter.path, some, base, family, spec)?;
+            let path = adapter.path.display();
+            let refuse = |why: String| Error::Option {
+                option: "adapter",
+                found: path.to_string(),
+                problem: format!(
+                    "does not go with a GGUF file of the family {}: {why}",
+                    family.name
+                ),
+            };
+            let moved = match &moved {
+                Some(moved) => moved,
+                None => moved
+                    .insert(Arc::new(from_folder(base, (family, spec), config).map_err(refuse)?)),
+            };
+            let additions =
+                Additions::named(adapter, matches!(spec.head, Head::Lm { tied: true, .. }))?;
+            let file = adapter.path.join("adapter_model.safetensors");
+            let wrong = |(name, why): (String, String)| {
+                super::refuse(&file, &name, why, "the base that it was trained on, or its folder")
+            };
+            let added = Added::of(&additions, family, spec, moved).map_err(wrong)?;
+            all.others.push(Other { additions, added });
         }
         Ok(all)
     }
-    /// Takes those of the folder at `path`.
-    fn other(
-        &mut self,
-        path: &Path,
-        some: Additions,
-        base: &Gguf,
-        family: &Family,
-        spec: &ModelSpec,
-    ) -> Result<()> {
-        // The same model, were it a folder's.
-        let config = Config::new(base.config()?, Source::HuggingFace);
-        let folder = (family.spec)(&config).map_err(|_| Error::Option {
-            option: "adapter",
-            found: path.display().to_string(),
-            problem:
-                "goes with the Hugging Face folder that it was trained on: a GGUF file of this \
-                      family does not say how its tensors are made of the folder's; give the folder"
-                    .into(),
-        })?;
-        let file = path.join("adapter_model.safetensors");
-        let wrong = |(name, why): (String, String)| {
-            refuse(&file, &name, why, "the base that it was trained on, or its folder")
-        };
-        Added::of(&some, family, (spec, &folder)).map_err(wrong)?;
-        some.0.into_iter().for_each(|(name, mut additions)| {
-            self.others.0.entry(name).or_default().append(&mut additions);
-        });
-        self.added = Added::of(&self.others, family, (spec, &folder)).map_err(wrong)?;
-        Ok(())
+}
+
+/// Where a GGUF file has a folder's rows; or why nobody knows.
+fn from_folder(
+    base: &Gguf,
+    (family, spec): (&Family, &ModelSpec),
+    config: &Config,
+) -> std::result::Result<Moved, String> {
+    if family.folds() {
+        return Err(
+            "its converter multiplies matrices by numbers of config.json that the file does not \
+                    keep; give the base's folder, or the adapter as a GGUF file"
+                .into(),
+        );
     }
+    let config = config.clone().in_folders_order();
+    let folder = config.with_tensors(base).and_then(|config| (family.spec)(&config));
+    let moved =
+        folder.map_err(|e| e.to_string()).and_then(|folder| Moved::between(family, &folder, spec));
+    moved.map_err(|why| format!("{why}; give the base's folder"))
 }
 
 /// What the file at `path` adds to `base`, by the base's names, times `scale`.

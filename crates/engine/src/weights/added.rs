@@ -2,37 +2,43 @@
 //!
 //! A folder's tensors become canonical ones by their family's table, and so does what is added to them:
 //! both are linear but for norms, which adapters leave alone.
+use super::moved::Moved;
+use super::needs;
 use super::recipe::Recipe;
 use super::rename::rename;
-use super::{layer, needs};
 use crate::families::Family;
-use crate::spec::{ModelSpec, Op, RopeLayout};
+use crate::spec::ModelSpec;
 use rinfer_formats::{DType, Prepared, Tensor, Weights, quant};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// By canonical name, how it is made of tensors of a folder's names.
+/// What is added to matrices of a folder's names.
+pub(crate) trait Deltas: Weights {
+    /// The lengths that the rows of the sum are given, if they are.
+    fn lengths(&self, name: &str) -> Option<&[f32]>;
+}
+
+/// By canonical name, how what is added to it is made of what has a folder's names.
 #[derive(Debug, Default)]
-pub struct Added {
+pub(crate) struct Added {
     recipes: HashMap<String, Vec<Recipe>>,
-    /// Heads whose rows are stored pair by pair, where a folder has halves.
-    paired: HashMap<String, usize>,
+    moved: Arc<Moved>,
 }
 
 impl Added {
-    /// Of all that `deltas` has, for a model of `spec`; `folder` is what the family makes of a folder of
-    /// the same model.
+    /// Of all that `deltas` has, for a model of `spec`, to whose places `moved` brings a folder's rows.
     ///
     /// # Errors
     /// A tensor that can't be added, by its name, and why.
     pub fn of(
-        deltas: &dyn Weights,
+        deltas: &dyn Deltas,
         family: &Family,
-        (spec, folder): (&ModelSpec, &ModelSpec),
+        spec: &ModelSpec,
+        moved: &Arc<Moved>,
     ) -> Result<Added, (String, String)> {
         let shapes: HashMap<_, _> =
             needs(spec).into_iter().map(|need| (need.name, need.shape)).collect();
-        let mut added = Added { paired: paired(folder, spec), ..Added::default() };
+        let mut added = Added { moved: Arc::clone(moved), ..Added::default() };
         for name in deltas.names() {
             let wrong = |why: String| (name.to_owned(), why);
             let made = rename(family.names, name, spec, &shapes).unwrap_or_default();
@@ -44,6 +50,9 @@ impl Added {
                     return Err(wrong(format!("the base has no '{}'", made.name)));
                 };
                 let found = match &made.recipe {
+                    Recipe::Part(_, part) if part.turned && deltas.lengths(name).is_some() => {
+                        return Err(wrong("lengths of rows, which are columns here".into()));
+                    }
                     Recipe::Whole(_) | Recipe::Part(..) => made.recipe.describe(deltas),
                     Recipe::Stack(experts) => {
                         let one = experts.values().find_map(|name| deltas.describe(name));
@@ -66,20 +75,16 @@ impl Added {
         }
         Ok(added)
     }
-    /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
-        self.recipes.is_empty()
-    }
     /// `base`, to which `deltas` are added.
-    pub fn over<'a>(&'a self, base: Box<dyn Weights + 'a>, deltas: &'a dyn Weights) -> Sum<'a> {
+    pub fn over<'a>(&'a self, base: Box<dyn Weights + 'a>, deltas: &'a dyn Deltas) -> Sum<'a> {
         Sum { base, deltas, added: self }
     }
 }
 
 /// Canonical tensors with what is added to them, which are f32.
-pub struct Sum<'a> {
+pub(crate) struct Sum<'a> {
     base: Box<dyn Weights + 'a>,
-    deltas: &'a dyn Weights,
+    deltas: &'a dyn Deltas,
     added: &'a Added,
 }
 
@@ -92,55 +97,96 @@ impl Sum<'_> {
         recipes: &[Recipe],
         i: Option<usize>,
     ) -> Option<Tensor<'t>> {
-        let mut values = vec![0.0; tensor.shape.iter().product()];
-        quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
+        let mut values = wide(&tensor)?;
         self.base.release(&tensor.bytes);
         let each = values.len() / tensor.shape.first().copied().unwrap_or(1).max(1);
         for recipe in recipes {
             match (recipe, i) {
                 // Experts that nothing is added to are not there.
                 (Recipe::Stack(experts), Some(i)) => {
-                    if let Some(delta) = experts.get(&i).and_then(|name| self.deltas.get(name)) {
-                        add(&mut values, &delta)?;
+                    if let Some(from) = experts.get(&i) {
+                        self.add(&mut values, from, |raw| wide(&raw.get(from)?))?;
                     }
                 }
                 (Recipe::Stack(experts), None) => {
                     for (e, from) in experts {
-                        let delta = self.deltas.get(from)?;
-                        add(values.get_mut(e * each..(e + 1) * each)?, &delta)?;
+                        let values = values.get_mut(e * each..(e + 1) * each)?;
+                        self.add(values, from, |raw| wide(&raw.get(from)?))?;
                     }
                 }
-                (_, Some(i)) => add(&mut values, &recipe.part(self.deltas, i)?)?,
-                (_, None) => add(&mut values, &self.in_pairs(name, recipe.make(self.deltas)?)?)?,
+                (Recipe::Whole(from) | Recipe::Part(from, _), i) => {
+                    self.add(&mut values, from, |raw| match i {
+                        Some(i) => wide(&recipe.part(raw, i)?),
+                        None => self.in_place(name, &recipe.make(raw)?),
+                    })?;
+                }
+                _ => return None,
             }
         }
         let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
         Some(Tensor { dtype: DType::F32, shape: tensor.shape, bytes: bytes.into() })
     }
-    /// A matrix's rows as the base has them.
-    fn in_pairs<'t>(&self, name: &str, delta: Tensor<'t>) -> Option<Tensor<'t>> {
-        let Some(heads) = self.added.paired.get(name) else { return Some(delta) };
-        let stride = delta.bytes.len() / delta.rows().max(1);
-        let rows: Vec<&[u8]> = delta.bytes.chunks(stride.max(1)).collect();
-        let row = |i| rows.get(pair(i, rows.len() / heads)).copied();
-        let bytes = (0..rows.len()).map(row).collect::<Option<Vec<_>>>()?.concat();
-        Some(Tensor { bytes: bytes.into(), ..delta })
+
+    /// Adds what `make` makes of the deltas' tensor called `from`, and gives rows of that their lengths.
+    fn add(
+        &self,
+        values: &mut [f32],
+        from: &str,
+        make: impl Fn(&dyn Weights) -> Option<Vec<f32>>,
+    ) -> Option<()> {
+        let delta = make(self.deltas)?;
+        values.iter_mut().zip(&delta).for_each(|(value, delta)| *value += delta);
+        let Some(lengths) = self.deltas.lengths(from) else {
+            return (delta.len() == values.len()).then_some(());
+        };
+        let rows = make(&Numbered(self.deltas))?;
+        let mut squares = vec![0.0; lengths.len()];
+        for (value, row) in values.iter().zip(&rows) {
+            squares[*row as usize] += f64::from(*value) * f64::from(*value);
+        }
+        let factor = |(length, square): (&f32, f64)| (f64::from(*length) / square.sqrt()) as f32;
+        let factors: Vec<f32> = lengths.iter().zip(squares).map(factor).collect();
+        values.iter_mut().zip(rows).for_each(|(value, row)| *value *= factors[row as usize]);
+        Some(())
+    }
+
+    /// A matrix's numbers with rows and columns where the base has them.
+    fn in_place(&self, name: &str, delta: &Tensor<'_>) -> Option<Vec<f32>> {
+        let (mut values, cols) = (wide(delta)?, delta.cols().max(1));
+        let Moved { rows, columns } = &*self.added.moved;
+        if let Some(rows) = rows.get(name) {
+            let row = |from: &usize| values[from * cols..(from + 1) * cols].iter().copied();
+            values = rows.iter().flat_map(row).collect();
+        }
+        if let Some(columns) = columns.get(name) {
+            let turned = |row: &[f32]| columns.iter().map(|from| row[*from]).collect::<Vec<_>>();
+            values = values.chunks(cols).flat_map(turned).collect();
+        }
+        Some(values)
     }
 }
 
-/// Which of a head's rows is its `i`th where they lie in pairs: pair `j` is what was row `j` of both
-/// halves.
-pub(crate) fn pair(i: usize, head: usize) -> usize {
-    let (h, i) = (i / head, i % head);
-    h * head + i % 2 * (head / 2) + i / 2
+/// In place of each matrix, of its elements the number of their row.
+struct Numbered<'a>(&'a dyn Deltas);
+
+impl Weights for Numbered<'_> {
+    fn get(&self, name: &str) -> Option<Tensor<'_>> {
+        let (dtype, shape) = self.0.describe(name)?;
+        let [rows, cols] = shape[..] else { return None };
+        // As floats, which count rows of any matrix exactly.
+        let row = |row: usize| (row as f32).to_le_bytes().repeat(cols);
+        let bytes: Vec<u8> = (0..rows).flat_map(row).collect();
+        Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.names()
+    }
 }
 
-fn add(values: &mut [f32], delta: &Tensor<'_>) -> Option<()> {
-    let mut wide = vec![0.0; delta.shape.iter().product()];
-    quant::dequantise(delta.dtype, &delta.bytes, &mut wide).ok()?;
-    let fits = wide.len() == values.len();
-    values.iter_mut().zip(wide).for_each(|(value, delta)| *value += delta);
-    fits.then_some(())
+fn wide(tensor: &Tensor<'_>) -> Option<Vec<f32>> {
+    let mut wide = vec![0.0; tensor.shape.iter().product()];
+    quant::dequantise(tensor.dtype, &tensor.bytes, &mut wide).ok()?;
+    Some(wide)
 }
 
 impl Weights for Sum<'_> {
@@ -177,26 +223,4 @@ impl Weights for Sum<'_> {
     fn release(&self, bytes: &[u8]) {
         self.base.release(bytes);
     }
-}
-
-/// Queries' and keys' tensors whose rows `theirs` stores pair by pair, where `ours` has halves, and
-/// their heads.
-pub(crate) fn paired(ours: &ModelSpec, theirs: &ModelSpec) -> HashMap<String, usize> {
-    let mut all = HashMap::new();
-    let layers = ours.layers.iter().enumerate();
-    let parts = layers.flat_map(|(i, layer)| layer.iter().map(move |branch| (i, branch)));
-    for (i, part) in parts.flat_map(|(i, branch)| branch.parts.iter().map(move |part| (i, part))) {
-        let Op::Attention(a) = &part.op else { continue };
-        // Those that do not rotate are stored as the others are.
-        let id = usize::from(a.rope.map_or(0, |id| id.0));
-        let layout = |spec: &ModelSpec| spec.ropes.get(id).map(|rope| rope.layout);
-        if (layout(ours), layout(theirs)) == (Some(RopeLayout::Halves), Some(RopeLayout::Pairs)) {
-            for (part, heads) in [("attn_q", a.heads), ("attn_k", a.kv_heads)] {
-                for suffix in ["weight", "bias"] {
-                    all.insert(layer(i, &format!("{part}.{suffix}")), heads);
-                }
-            }
-        }
-    }
-    all
 }

@@ -5,6 +5,7 @@
 //! Every tensor of a Hugging Face checkpoint must be named, so that none is left out unnoticed.
 pub(crate) mod added;
 mod filed;
+pub(crate) mod moved;
 pub(crate) mod needs;
 mod recipe;
 mod rename;

@@ -1,4 +1,5 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
+mod converter;
 pub mod delta;
 pub mod experts;
 pub mod inputs;
@@ -105,7 +106,7 @@ impl Common {
     }
     /// The same, of an architecture whose q and k rows GGUF's converter permutes.
     pub fn permuted(mut self, c: &Config) -> Common {
-        self.rope.layout = c.pick(RopeLayout::Halves, RopeLayout::Pairs);
+        self.rope.layout = c.laid(RopeLayout::Halves, RopeLayout::Pairs);
         self
     }
     /// Leaves out the layers that predict further tokens, which are not run; GGUF counts them.
