@@ -382,13 +382,21 @@ fn bundles_to_gguf() {
     let (with, none) = (format!("{adapter}=0.5"), format!("{adapter}=0"));
     assert!(perplexity(&[m, "--adapter", &with]) != perplexity(&[m]));
     assert!((perplexity(&[m, "--adapter", &none]) / perplexity(&[m]) - 1.0).abs() < 1e-2);
-    // Over the GGUF file too, but it is not written with them.
+    // Over the GGUF file too, which is written with them, and over bundles.
     let near = perplexity(&[out, "--adapter", &with]) / perplexity(&[m, "--adapter", &with]);
     assert!((near - 1.0).abs() < 2e-2, "{near}");
-    let again = dir.join("bundle-again.gguf");
-    let again =
-        ["bundle", out, "--adapter", adapter, "--to", "gguf", "-o", again.to_str().unwrap()];
-    check_failure(&again, 1, &["adapters of a GGUF file"]);
+    let merged = perplexity(&[out, "--adapter", adapter]);
+    for (file, more) in [("bundle-again.gguf", &["--to", "gguf"][..]), ("bundle-again.rinf", &[])] {
+        let file = dir.join(file);
+        let file = file.to_str().unwrap();
+        let saved = rinfer(&[&["bundle", out, "--adapter", adapter, "-o", file], more].concat());
+        assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
+        assert_eq!(perplexity(&[file]), merged);
+    }
+    let plain = dir.join("bundle-plain.rinf");
+    let plain = plain.to_str().unwrap();
+    assert!(rinfer(&["bundle", out, "-o", plain]).status.success());
+    assert_eq!(perplexity(&[plain, "--adapter", adapter]), merged);
     check_failure(&["run", m, "x", "--adapter", "/nowhere"], 1, &["/nowhere/adapter_config.json"]);
     check_failure(&["run", m, "x", "--adapter", "a=inf"], 2, &["finite scale"]);
     check_failure(&["run", m, "x", "--quant", "q9"], 2, &["q4_k_m", "int8int8"]);

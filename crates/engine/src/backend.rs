@@ -36,6 +36,9 @@ pub struct Limits {
     pub kv: Kv,
     /// How weights are held.
     pub quant: Quant,
+    /// Whether what is quantised already is left as it is, where others are converted; else that is an
+    /// error.
+    pub keep: bool,
     /// What of a bundle's weights may be in memory; none is all of them.
     pub resident: Option<Resident>,
 }

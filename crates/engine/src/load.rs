@@ -10,7 +10,7 @@ use crate::fit::Fit;
 use crate::language::Language;
 use crate::lora::{Adapter, Adapters};
 use crate::memory;
-use crate::spec::{Head, ModelSpec};
+use crate::spec::ModelSpec;
 use crate::threads::Processors;
 use crate::weights;
 use rinfer_formats::{Checkpoint, DType, Tensor, Weights};
@@ -111,6 +111,7 @@ impl Load {
             batch: self.batch.max(self.sequences),
             kv: self.kv,
             quant: self.quant,
+            keep: !self.adapters.is_empty(),
             resident: None,
         })
     }
@@ -155,7 +156,7 @@ impl Load {
     }
 }
 
-fn option(option: &'static str, found: impl ToString, problem: String) -> Error {
+pub(crate) fn option(option: &'static str, found: impl ToString, problem: String) -> Error {
     Error::Option { option, found: found.to_string(), problem }
 }
 
@@ -173,7 +174,7 @@ pub struct Opened {
     pub about: Option<About>,
     /// What others say of theirs.
     config: Option<Config>,
-    adapters: Adapters,
+    pub(crate) adapters: Adapters,
 }
 
 /// The files' tensors, with adapters.
@@ -237,36 +238,6 @@ impl Opened {
         Ok(Opened { name, spec, family, files, about: None, config, adapters })
     }
 
-    /// The same with adapters, which are merged into tensors as these are read.
-    ///
-    /// # Errors
-    /// As [`Adapters::read`]; files that adapters don't go with.
-    pub fn adapted(mut self, adapters: &[Adapter]) -> Result<Opened> {
-        let Some(first) = adapters.first() else { return Ok(self) };
-        self.adapters = match &self.files {
-            Checkpoint::Folder(folder) => Adapters::read(
-                adapters,
-                folder,
-                matches!(self.spec.head, Head::Lm { tied: true, .. }),
-            )?,
-            Checkpoint::Gguf(gguf) => {
-                let config = Config::new(gguf.config()?, Source::Gguf);
-                Adapters::of_gguf(adapters, gguf, (self.family, &self.spec), &config)?
-            }
-            Checkpoint::Bundle(_) => {
-                let problem = "goes with what the bundle was made of, whose matrices are not packed \
-                               yet: bundle that with the adapter";
-                return Err(option("adapter", first.path.display(), problem.into()));
-            }
-        };
-        Ok(self)
-    }
-
-    /// Whether there are adapters.
-    pub fn is_adapted(&self) -> bool {
-        !self.adapters.is_empty()
-    }
-
     /// Tokenizer, template, end tokens and sampling defaults.
     ///
     /// # Errors
@@ -281,7 +252,8 @@ impl Opened {
     /// As [`Opened::open`].
     pub fn weights(&self) -> Result<Box<dyn Weights + '_>> {
         let Some(config) = &self.config else {
-            return Ok(Box::new(weights::Ready(self.files.weights())));
+            let ready = Box::new(weights::Ready(self.files.weights()));
+            return Ok(self.adapters.over_canonical(ready));
         };
         let named = weights::Checkpoint::open(config.clone(), self);
         let named: Box<dyn Weights> = Box::new(named.map_err(|cause| self.at(cause))?);
@@ -314,6 +286,11 @@ impl Opened {
         }
         let advice = match (fit.most, load.quant) {
             (Some(most), _) => format!("a context of {most} would fit"),
+            (None, Quant::Native | Quant::F32) if self.is_adapted() => {
+                "what adapters are merged into is held as f32: take --quant q8_0 or q4_k_m, which \
+                 convert that alone where the rest is quantised"
+                    .into()
+            }
             (None, Quant::F32) => "hold the weights as the file has them".into(),
             (None, _) if self.about.is_some() => "even in part: take a smaller context".into(),
             (None, _) => {
@@ -331,9 +308,10 @@ impl Opened {
         })
     }
 
-    /// Of a bundle, a part of the weights is enough, if there is room for that.
+    /// Of a bundle, a part of the weights is enough, if there is room for that. What is merged has no place
+    /// in the file to come from again.
     fn in_part(&self, fit: &Fit, room: usize) -> Result<Option<Limits>> {
-        if self.about.is_none() {
+        if self.about.is_none() || self.is_adapted() {
             return Ok(None);
         }
         let least = Flow::least(&self.spec, &*self.weights()?);
@@ -345,13 +323,13 @@ impl Opened {
         Ok(resident.map(|_| Limits { resident, ..fit.limits.clone() }))
     }
 
-    /// A bundle's weights were converted when it was made.
+    /// A bundle's weights were converted when it was made; what is merged is converted now.
     ///
     /// # Errors
     /// That they are to be converted to something else.
     pub(crate) fn agree(&self, quant: Quant) -> Result<()> {
         let (asked, Some(about)) = (quant.name(), &self.about) else { return Ok(()) };
-        if quant == Quant::Native || asked == about.quant {
+        if quant == Quant::Native || asked == about.quant || self.is_adapted() {
             return Ok(());
         }
         let problem = format!(

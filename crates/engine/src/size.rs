@@ -38,7 +38,8 @@ impl Memory {
 
 /// Bytes of the packed weights. A tensor that is missing counts nothing: loading refuses it.
 pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usize {
-    let (orders, types) = (Orders::of(spec, weights, limits.quant), Types::of(spec, limits.quant));
+    let orders = Orders::of(spec, weights, limits.quant);
+    let types = Types::of(spec, limits.quant, limits.keep);
     let bytes = |need: crate::weights::Need| match need.shape[..] {
         [.., rows, cols] if need.packed => {
             let layout = pack::layout_in(&orders, &types, weights, &need.name, cols);

@@ -1,14 +1,15 @@
 //! LoRA adapters merged into goldens, against PEFT's logits (`tools/goldens/extra/make_lora.py`).
 #![expect(clippy::unwrap_used, reason = "a failed write fails the test")]
+mod adapters;
 mod rig;
 
+use adapters::{Compared, over_both, over_gguf, random, run};
 use rig::{LIMITS, Memory, Rig, distance};
 use rinfer_engine::backend::{Kv, Limits, Quant};
 use rinfer_engine::config::{Config, Source};
 use rinfer_engine::cpu::Cpu;
 use rinfer_engine::load::Opened;
 use rinfer_engine::lora::{Adapter, Adapters};
-use rinfer_engine::weights::Checkpoint;
 use rinfer_formats::{DType, quant};
 use rinfer_kernels::Kernels;
 use rinfer_testkit::gguf::GgufGolden;
@@ -30,13 +31,6 @@ fn adapters(case: &Path) -> Vec<Adapter> {
     let at = |i: &usize| case.join(i.to_string());
     let scale = |i: usize| if i == 0 { 1.0 } else { 0.5 };
     (0..2).filter(|i| at(i).exists()).map(|i| Adapter { path: at(&i), scale: scale(i) }).collect()
-}
-
-fn run(config: &Config, raw: &Memory, adapters: &[Adapter], ids: &[i32]) -> Vec<f32> {
-    let adapters = Adapters::read(adapters, raw, false).expect("adapters");
-    let merged = adapters.over(raw);
-    let model = Checkpoint::open(config.clone(), &merged).expect("a model");
-    Rig::load(&model, &Limits { ..LIMITS }, 2, Kernels::best()).run(ids, ids.len())
 }
 
 /// The same over the GGUF file of a case's base, if there is one.
@@ -136,58 +130,6 @@ fn what_is_not_merged_is_refused() {
     assert!(error.contains("the base has no 'model.layers.0"), "{error}");
 }
 
-/// An adapter of random matrices beside all that `golden` multiplies, whose rows get lengths if `dora`.
-fn random(golden: &Golden, dir: &Path, seed: u64, dora: bool) -> Adapter {
-    let mut seed = seed;
-    let mut values = |count: usize, by: f32| -> Vec<u8> {
-        let one = || {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            by * ((seed >> 40) as f32 / (1 << 23) as f32 - 1.0)
-        };
-        std::iter::repeat_with(one).take(count).flat_map(f32::to_le_bytes).collect()
-    };
-    let longer = |by: &[u8]| (f32::from_le_bytes(by.try_into().unwrap()) + 1.0).to_le_bytes();
-    let mut tensors = BTreeMap::new();
-    for (name, entry) in &golden.weights {
-        let Some(stem) = name.strip_suffix(".weight") else { continue };
-        let [rows, cols] = entry.shape[..] else { continue };
-        let part = stem.rsplit('.').next().unwrap();
-        let other = ["embed", "wte", "wpe", "lm_head", "gate", "conv", "norm", "router"];
-        if other.iter().any(|other| part.contains(other) && part != "gate_proj")
-            || rows.min(cols) < 8
-        {
-            continue;
-        }
-        let mut put = |end: &str, shape: [usize; 2], by: f32| {
-            let bytes = values(shape[0] * shape[1], by);
-            let entry = Entry { dtype: "F32".into(), shape: shape.to_vec(), bytes };
-            tensors.insert(format!("base_model.model.{stem}.{end}"), entry);
-        };
-        put("lora_A.weight", [2, cols], 0.2);
-        put("lora_B.weight", [rows, 2], 0.2);
-        if dora {
-            let lengths = values(rows, 0.4).chunks(4).flat_map(longer).collect();
-            let entry = Entry { dtype: "F32".into(), shape: vec![rows], bytes: lengths };
-            tensors.insert(format!("base_model.model.{stem}.lora_magnitude_vector"), entry);
-        }
-    }
-    std::fs::create_dir_all(dir).unwrap();
-    let config = serde_json::json!({"peft_type": "LORA", "r": 2, "lora_alpha": 2});
-    std::fs::write(dir.join("adapter_config.json"), config.to_string()).unwrap();
-    std::fs::write(dir.join("adapter_model.safetensors"), safetensors::write(&tensors)).unwrap();
-    Adapter { path: dir.to_owned(), scale: 1.0 }
-}
-
-/// The logits of a GGUF file with adapters, or what is wrong with them.
-fn over_gguf(file: &Path, adapters: &[Adapter], ids: &[i32]) -> Result<Vec<f32>, String> {
-    let opened = Opened::open(file).and_then(|opened| opened.adapted(adapters));
-    let opened = opened.map_err(|e| e.to_string())?;
-    let weights = opened.weights().expect("weights");
-    let executor = Cpu::new(2, Kernels::best()).executor(&opened.spec, &*weights, &LIMITS);
-    let mut rig = Rig { executor: executor.expect("a model"), vocab: opened.spec.vocab };
-    Ok(rig.run(ids, ids.len()))
-}
-
 fn folder(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lora").join(name);
     std::fs::create_dir_all(&path).unwrap();
@@ -201,34 +143,17 @@ fn over_gguf_as_over_the_folder() {
     for path in std::fs::read_dir(shared::goldens().join("gguf")).unwrap() {
         let path = path.unwrap().path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let GgufGolden { golden, bytes } = GgufGolden::load(&path);
-        let file = root.join(format!("{name}.gguf"));
-        std::fs::write(&file, bytes).unwrap();
-        // Lengths are of rows, which there are columns.
-        let dora = !name.starts_with("gpt2");
-        let other = root.join("other");
-        let all = [random(&golden, &root.join(&name), 1, dora), random(&golden, &other, 2, false)];
-        let adapters = [all[0].clone(), Adapter { scale: -0.5, ..all[1].clone() }];
-        let (ids, ..) = golden.prompt(0);
-        let found = over_gguf(&file, &adapters, &ids);
+        let Compared { found, want, plain } = over_both(&path, &root);
         if name.starts_with("falcon_h1") {
             let error = found.expect_err("refused");
             assert!(error.contains("the file does not keep; give the base's folder"), "{error}");
             continue;
         }
         seen += 1;
-        let mut config = golden.config.clone();
-        if name.starts_with("nemotron_h") {
-            // GGUF has no key for the least step.
-            config["time_step_min"] = 0.0.into();
-        }
-        let config = Config::new(config, Source::HuggingFace);
-        let raw = Memory(golden.weights.clone());
-        let want = run(&config, &raw, &adapters, &ids);
         let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
         let far = distance(&found, &want);
         assert!(far <= TOLERANCE, "{name}: differs by {far}");
-        assert!(distance(&want, &run(&config, &raw, &[], &ids)) > 0.1, "{name}: no difference");
+        assert!(distance(&want, &plain) > 0.1, "{name}: no difference");
     }
     assert!(seen >= 60, "{seen}");
 }
@@ -316,7 +241,7 @@ fn files_of_llama_cpp() {
     let a = of("blk.0.attn_q.weight.lora_a", &[64, 2]);
     refused(&other("a", a.clone().build()), &file, "no two matrices");
     let short = a.clone().tensor("blk.0.attn_q.weight.lora_b", &[2, 8], 0, &[0; 64]);
-    refused(&other("short", short.build()), &file, "B [8, 2]");
+    refused(&other("short", short.build()), &file, "of shape [8, 64]");
     let beyond = of("blk.9.attn_q.weight.lora_a", &[64, 2]);
     let beyond = beyond.tensor("blk.9.attn_q.weight.lora_b", &[2, 64], 0, &[0; 512]);
     refused(&other("beyond", beyond.build()), &file, "the base has no 'blk.9.attn_q.weight'");

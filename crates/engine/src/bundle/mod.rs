@@ -11,12 +11,31 @@ pub use provenance::license;
 pub use write::{Making, save, save_into, write};
 pub(crate) use write::{not_itself, not_written};
 
+use crate::backend::Quant;
 use crate::error::{Error, Result};
 use crate::families::{FAMILIES, Family};
 use crate::language::Stored;
 use crate::spec::ModelSpec;
-use rinfer_formats::Bundle;
+use rinfer_formats::gguf::write::{Item, Planned, header};
+use rinfer_formats::{Bundle, DType, Gguf, Weights};
 use serde::{Deserialize, Serialize};
+
+/// The header of the GGUF file that a bundle was made of, if it was made of one: its keys, and the tensors
+/// that the bundle has.
+pub(crate) fn was_gguf(bundle: &Bundle) -> Result<Option<Gguf>> {
+    let path = bundle.path();
+    let Some(bytes) = bundle.file(Stored::GGUF) else { return Ok(None) };
+    let keys = Gguf::over(path, bytes)?;
+    let keys = keys.metadata();
+    let items: Vec<(String, Item)> =
+        keys.keys().filter_map(|key| Some((key.to_owned(), keys.item(key)?))).collect();
+    let planned = |name: &str| {
+        let shape = bundle.describe(name)?.1;
+        Some(Planned { name: name.to_owned(), dtype: DType::F32, shape })
+    };
+    let tensors: Vec<Planned> = bundle.names().into_iter().filter_map(planned).collect();
+    Ok(Some(Gguf::begun(path, header(&items, &tensors)?)?))
+}
 
 /// What a bundle says of its model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,5 +85,16 @@ impl About {
         })?;
         check::tensors(&about.spec, bundle).map_err(|cause| Error::Load { file, cause })?;
         Ok((about, *family))
+    }
+
+    /// Whether rows or columns of the bundle's matrices lie in orders of their own: what is packed of
+    /// blocks is f32 to whoever reads it as it was, then.
+    pub fn in_orders(&self, bundle: &Bundle) -> bool {
+        let turned = |name: &str| {
+            let packed = bundle.prepared(name).is_some_and(|stored| stored.layout != "F32");
+            packed && bundle.describe(name).is_some_and(|(dtype, _)| dtype == DType::F32)
+        };
+        let native = self.quant == Quant::Native.name();
+        bundle.orders().next().is_some() || native && bundle.names().into_iter().any(turned)
     }
 }

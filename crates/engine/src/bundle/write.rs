@@ -93,7 +93,8 @@ pub fn write(opened: &Opened, making: &Making, out: impl Write + Seek, base: u64
         })?,
     }
     let (weights, team) = (opened.weights()?, Team::new(making.threads));
-    let packer = Packer::streaming(&about.spec, &*weights, making.quant, &team);
+    let quant = (making.quant, opened.is_adapted());
+    let packer = Packer::streaming(&about.spec, &*weights, quant, &team);
     for (name, order) in packer.orders().all() {
         let bytes: Vec<u8> = order.iter().flat_map(|k| k.to_le_bytes()).collect();
         writer.file(&bundle::order(name), &bytes)?;
@@ -121,7 +122,10 @@ fn about(opened: &Opened, making: &Making) -> Result<About> {
             language: Stored::of(&opened.files)?,
         },
     };
+    // What is merged into a bundle now is converted now.
+    let converted = Some(making.quant).filter(|quant| *quant != Quant::Native);
     Ok(About {
+        quant: converted.map_or(about.quant, |quant| quant.name().to_owned()),
         name: making.name.clone().unwrap_or(about.name),
         license: making.license.clone().or(about.license),
         made_by: format!("rinfer {}", env!("CARGO_PKG_VERSION")),

@@ -1,7 +1,7 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
 use super::order::{Order, Orders, turn};
 use super::stored::stored;
-use super::types::{Types, layout_of};
+use super::types::{Types, layout_of, plain};
 use crate::backend::{Limits, LoadError, Quant};
 use crate::size;
 use crate::spec::ModelSpec;
@@ -35,17 +35,17 @@ impl<'a> Packer<'a> {
         let stored = needs(spec).iter().any(|need| weights.prepared(&need.name).is_some());
         let room = Room::new(if stored { 0 } else { size::weights(spec, weights, limits) });
         let orders = Orders::of(spec, weights, limits.quant);
-        Packer { team, weights, types: Types::of(spec, limits.quant), orders, room }
+        Packer { team, weights, types: Types::of(spec, limits.quant, limits.keep), orders, room }
     }
     /// For whoever packs matrices and keeps none.
     pub fn streaming(
         spec: &ModelSpec,
         weights: &'a dyn Weights,
-        quant: Quant,
+        (quant, keep): (Quant, bool),
         team: &'a Team,
     ) -> Packer<'a> {
         let orders = Orders::of(spec, weights, quant);
-        Packer { team, weights, types: Types::of(spec, quant), orders, room: Room::new(0) }
+        Packer { team, weights, types: Types::of(spec, quant, keep), orders, room: Room::new(0) }
     }
     /// The layout that a needed matrix has or will have.
     pub fn layout(&self, need: &Need) -> Result<Layout, LoadError> {
@@ -248,12 +248,12 @@ enum Form {
 /// A conversion of what was quantised before, or of numbers beyond the type's range.
 fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, types: &Types) -> Result<Form, LoadError> {
     let own = tensor.dtype.format().packs().map(layout_of);
-    let to = types.converted(name).filter(|_| layout != Layout::F32);
+    let to = types.converted(name, tensor.dtype).filter(|_| layout != Layout::F32);
     if to.map_or(own == Some(layout), |to| to == tensor.dtype) {
         return Ok(Form::AsTheyAre);
     }
     let Some(to) = to else { return Ok(Form::Widened) };
-    if !matches!(tensor.dtype, DType::F32 | DType::F16 | DType::Bf16) {
+    if !plain(tensor.dtype) {
         let (name, found) = (name.to_owned(), tensor.dtype.name());
         return Err(LoadError::Quantised { name, found });
     }

@@ -12,34 +12,40 @@ use std::collections::HashMap;
 /// What a model's matrices are converted to.
 pub(crate) struct Types {
     quant: Quant,
+    /// Whether what is quantised is left as it is.
+    keep: bool,
     /// By name, of a recipe's.
     chosen: HashMap<String, DType>,
 }
 
 impl Types {
-    /// Of the matrices that `spec` needs.
-    pub fn of(spec: &ModelSpec, quant: Quant) -> Types {
+    /// Of the matrices that `spec` needs. Where those that are quantised are not to `keep` their types, a
+    /// conversion of them is an error.
+    pub fn of(spec: &ModelSpec, quant: Quant, keep: bool) -> Types {
         let chosen = match quant {
             Quant::Gguf(recipe) => chosen(spec, recipe),
             _ => HashMap::new(),
         };
-        Types { quant, chosen }
+        Types { quant, keep, chosen }
     }
     /// The layout that holds rows of `cols` elements of a type: its own or that of what the matrix is
     /// converted to, and f32 where rows are no whole blocks of it.
     pub fn layout(&self, name: &str, dtype: DType, cols: usize) -> Layout {
         let own = || dtype.format().packs().map(layout_of);
-        let layout = match self.converted(name) {
+        let layout = match self.converted(name, dtype) {
             None => own(),
             Some(_) if self.quant == Quant::Int8 => Some(Layout::W8X),
             Some(to) => to.format().packs().map(layout_of),
         };
         layout.filter(|l| cols.is_multiple_of(l.block())).unwrap_or(Layout::F32)
     }
-    /// The type that a matrix is converted to. Embeddings and heads keep 8 bits where others have 4: they
+    /// The type that a matrix of a type is converted to. Embeddings and heads keep 8 bits where others have 4: they
     /// are a small share of the products, and errors of theirs are not evened out by later layers.
     /// Routers keep the type that they have: a row that meets other experts is another row.
-    pub fn converted(&self, name: &str) -> Option<DType> {
+    pub fn converted(&self, name: &str, dtype: DType) -> Option<DType> {
+        if self.keep && !plain(dtype) && self.quant != Quant::F32 {
+            return None;
+        }
         if name.contains(".ffn_gate_inp") && self.quant != Quant::F32 {
             return None;
         }
@@ -54,6 +60,11 @@ impl Types {
             Quant::Gguf(_) => self.chosen.get(name).copied(),
         }
     }
+}
+
+/// Whether a type is no quantised one.
+pub(crate) fn plain(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::Bf16)
 }
 
 fn chosen(spec: &ModelSpec, recipe: &Recipe) -> HashMap<String, DType> {

@@ -51,7 +51,7 @@ pub(super) fn plan<'a>(folder: &'a Folder, opened: &'a Opened, quant: Quant) -> 
     let moved = moved.map_err(|why| refuse(format!("{why}; pack it as .rinf instead")))?;
     let named: Vec<(&str, Vec<usize>, DType)> =
         tensors.iter().map(|t| (t.name.as_str(), t.shape.clone(), t.dtype)).collect();
-    let types = types(&named, quant, &facts(spec))?;
+    let types = types(&named, (quant, opened.is_adapted()), &facts(spec))?;
     let mut metadata = vec![
         ("general.architecture".to_owned(), Item::str(&architecture)),
         ("general.type".to_owned(), Item::str("model")),
@@ -87,7 +87,7 @@ fn unheeded(spec: &ModelSpec, architecture: &str) -> Option<String> {
 }
 
 /// A tensor, with the rows that its pieces give it.
-fn entry(filed: Filed, planned: Planned, moved: &Moved) -> Stored {
+pub(super) fn entry(filed: Filed, planned: Planned, moved: &Moved) -> Stored {
     let stack = (filed.shape.len() == 3).then(|| filed.shape[0]);
     let columns = filed.pieces.first().and_then(|p| moved.columns.get(&p.name)).cloned();
     let changed = filed.pieces.len() > 1 || moved.rows.contains_key(&filed.pieces[0].name);

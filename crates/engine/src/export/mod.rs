@@ -2,15 +2,17 @@
 //! folder becomes if GGUF can say all that the model is.
 mod folder;
 mod keys;
+mod merged;
 mod rows;
 mod shapes;
 mod vocab;
 
 use crate::backend::Quant;
 use crate::bundle::{not_itself, not_written};
-use crate::cpu::types::facts;
+use crate::cpu::types::{facts, plain};
 use crate::error::{Error, Result};
 use crate::load::Opened;
+use merged::Merged;
 use rinfer_formats::gguf::recipe::{Facts, converted};
 use rinfer_formats::gguf::split;
 use rinfer_formats::gguf::write::{Item, Planned, write};
@@ -48,10 +50,6 @@ pub fn save(opened: &Opened, making: &Making, path: &Path) -> Result<Vec<PathBuf
     let Making { quant, threads, split } = *making;
     let team = Team::new(threads);
     let plan = match &opened.files {
-        Files::Gguf(_) if opened.is_adapted() => {
-            let problem = "adapters of a GGUF file are not written yet; pack it as .rinf instead";
-            return Err(Error::Export { file: opened.name.clone(), problem: problem.into() });
-        }
         Files::Gguf(gguf) => Plan::of_gguf(gguf, opened, quant)?,
         Files::Folder(folder) => folder::plan(folder, opened, quant)?,
         Files::Bundle(_) => {
@@ -157,12 +155,13 @@ impl Stored {
 impl<'a> Plan<'a> {
     /// The same tensors and keys, but for types.
     fn of_gguf(gguf: &'a Gguf, opened: &'a Opened, quant: Quant) -> Result<Plan<'a>> {
+        let merged = Merged::of(gguf, opened)?;
         let tensors: Vec<(&str, Vec<usize>, DType)> = gguf
             .names()
             .into_iter()
-            .filter_map(|name| gguf.describe(name).map(|(dtype, shape)| (name, shape, dtype)))
+            .filter_map(|name| merged.describe(name).map(|(dtype, shape)| (name, shape, dtype)))
             .collect();
-        let types = types(&tensors, quant, &facts(&opened.spec))?;
+        let types = types(&tensors, (quant, opened.is_adapted()), &facts(&opened.spec))?;
         let meta = gguf.metadata();
         let own = |key: &str| key != "general.file_type" && key != "general.quantization_version";
         let mut metadata: Vec<(String, Item)> = meta
@@ -180,12 +179,9 @@ impl<'a> Plan<'a> {
             dtype: types.get(name).copied().unwrap_or(dtype),
             shape,
         };
-        Ok(Plan {
-            metadata,
-            tensors: tensors.into_iter().map(planned).map(Stored::whole).collect(),
-            weights: Box::new(Borrowed(gguf)),
-            name: &opened.name,
-        })
+        let tensors =
+            tensors.into_iter().map(planned).map(|planned| merged.stored(planned)).collect();
+        Ok(Plan { metadata, tensors, weights: Box::new(merged), name: &opened.name })
     }
 
     /// Writes a file of some of its tensors.
@@ -230,40 +226,25 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A reader that someone else holds.
-struct Borrowed<'a>(&'a dyn Weights);
-impl Weights for Borrowed<'_> {
-    fn get(&self, name: &str) -> Option<rinfer_formats::Tensor<'_>> {
-        self.0.get(name)
-    }
-    fn part(&self, name: &str, i: usize) -> Option<rinfer_formats::Tensor<'_>> {
-        self.0.part(name, i)
-    }
-    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
-        self.0.describe(name)
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-    fn release(&self, bytes: &[u8]) {
-        self.0.release(bytes);
-    }
-}
-
-/// What `quant` converts tensors to.
+/// What `quant` converts tensors to; those that are quantised not at all, if they are to `keep` their types.
 fn types<'t>(
     tensors: &[(&'t str, Vec<usize>, DType)],
-    quant: Quant,
+    (quant, keep): (Quant, bool),
     facts: &Facts,
 ) -> Result<HashMap<&'t str, DType>> {
-    let matrices = || tensors.iter().filter(|t| converted(t.0, &t.1));
+    let kept = |t: &(&str, Vec<usize>, DType)| keep && !plain(t.2) && quant != Quant::F32;
+    let matrices = || tensors.iter().filter(|t| converted(t.0, &t.1) && !kept(t));
     let all = |to: DType| Ok(matrices().map(|t| (t.0, to)).collect());
     match quant {
         Quant::Native => Ok(HashMap::new()),
         Quant::F32 => all(DType::F32),
         Quant::F16 => all(DType::F16),
         Quant::Bf16 => all(DType::Bf16),
-        Quant::Gguf(recipe) => Ok(recipe.types(tensors.iter().map(|t| (t.0, &*t.1)), facts)),
+        Quant::Gguf(recipe) => {
+            let mut types = recipe.types(tensors.iter().map(|t| (t.0, &*t.1)), facts);
+            tensors.iter().filter(|t| kept(t)).for_each(|t| _ = types.remove(t.0));
+            Ok(types)
+        }
         Quant::Int8 | Quant::Int8Int8 | Quant::Int4 => Err(Error::Option {
             option: "quant",
             found: "int8, int8int8 or int4".into(),

@@ -6,9 +6,13 @@
 //! tensors; what a GGUF file calls otherwise is added to where it has its canonical name. All that an
 //! adapter holds must be used.
 mod addition;
+mod canonical;
 mod config;
 mod gguf;
 mod module;
+mod opened;
+
+pub use canonical::Canonical;
 
 use crate::error::{Error, Result};
 use crate::weights::OUTER;
@@ -32,9 +36,9 @@ pub struct Adapter {
 /// What adapters add to the tensors of one checkpoint.
 #[derive(Debug, Default)]
 pub struct Adapters {
-    /// By the checkpoint's names, one after the other.
+    /// By a folder's names, which the checkpoint has, one after the other.
     own: HashMap<String, Vec<Addition>>,
-    /// By a folder's names, which the checkpoint has not, one after the other.
+    /// By a folder's or a file's, and added to canonical tensors, one after the other.
     others: Vec<Other>,
 }
 
@@ -45,7 +49,7 @@ struct Other {
     added: Added,
 }
 
-/// One adapter's, by a folder's names of tensors.
+/// One adapter's, by the names of tensors that it has.
 #[derive(Debug, Default)]
 struct Additions(HashMap<String, Addition>);
 
@@ -66,6 +70,10 @@ impl Adapters {
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.others.is_empty()
     }
+    /// What those of other names are added to, by canonical name.
+    pub fn added(&self) -> impl Iterator<Item = &str> {
+        self.others.iter().flat_map(|other| other.added.names())
+    }
     /// `base` with all that go by its names.
     pub fn over<'a>(&'a self, base: &'a dyn Weights) -> Merged<'a> {
         Merged { base, adapters: self }
@@ -79,9 +87,7 @@ impl Adapters {
 
     fn add(&mut self, adapter: &Adapter, base: &dyn Weights, tied: bool) -> Result<()> {
         if adapter.path.is_file() {
-            let found = "a file".into();
-            let expected = "PEFT's folder; adapter files go with GGUF files";
-            return Err(refuse(&adapter.path, "all of it", found, expected));
+            return Err(no_folder(&adapter.path));
         }
         let config = Config::read(&adapter.path)?;
         let path = adapter.path.join("adapter_model.safetensors");
@@ -162,6 +168,12 @@ impl Deltas for Additions {
     fn lengths(&self, name: &str) -> Option<&[f32]> {
         self.0.get(name)?.magnitude.as_deref()
     }
+}
+
+/// That an adapter is llama.cpp's file, over what was no GGUF file.
+fn no_folder(path: &Path) -> Error {
+    let expected = "PEFT's folder; adapter files go with GGUF files";
+    refuse(path, "all of it", "a file".into(), expected)
 }
 
 /// What is wrong with a tensor, or a module's, of the file at `path`.

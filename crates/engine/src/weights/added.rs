@@ -3,9 +3,9 @@
 //! A folder's tensors become canonical ones by their family's table, and so does what is added to them:
 //! both are linear but for norms, which adapters leave alone.
 use super::moved::Moved;
-use super::needs;
 use super::recipe::Recipe;
 use super::rename::rename;
+use super::{needs, of_file};
 use crate::families::Family;
 use crate::spec::ModelSpec;
 use rinfer_formats::{DType, Prepared, Tensor, Weights, quant};
@@ -18,15 +18,24 @@ pub(crate) trait Deltas: Weights {
     fn lengths(&self, name: &str) -> Option<&[f32]>;
 }
 
+/// Whose names and rows what is added has.
+#[derive(Debug, Clone)]
+pub(crate) enum Like {
+    /// A folder's: the base has its rows where these say.
+    Folder(Arc<Moved>),
+    /// Those of the GGUF file that the base is of.
+    File,
+}
+
 /// By canonical name, how what is added to it is made of what has a folder's names.
 #[derive(Debug, Default)]
 pub(crate) struct Added {
     recipes: HashMap<String, Vec<Recipe>>,
-    moved: Arc<Moved>,
+    moved: Option<Arc<Moved>>,
 }
 
 impl Added {
-    /// Of all that `deltas` has, for a model of `spec`, to whose places `moved` brings a folder's rows.
+    /// Of all that `deltas` has, for a model of `spec`.
     ///
     /// # Errors
     /// A tensor that can't be added, by its name, and why.
@@ -34,14 +43,18 @@ impl Added {
         deltas: &dyn Deltas,
         family: &Family,
         spec: &ModelSpec,
-        moved: &Arc<Moved>,
+        like: &Like,
     ) -> Result<Added, (String, String)> {
         let shapes: HashMap<_, _> =
             needs(spec).into_iter().map(|need| (need.name, need.shape)).collect();
-        let mut added = Added { moved: Arc::clone(moved), ..Added::default() };
+        let moved = if let Like::Folder(moved) = like { Some(Arc::clone(moved)) } else { None };
+        let mut added = Added { moved, ..Added::default() };
         for name in deltas.names() {
             let wrong = |why: String| (name.to_owned(), why);
-            let made = rename(family.names, name, spec, &shapes).unwrap_or_default();
+            let made = match like {
+                Like::Folder(_) => rename(family.names, name, spec, &shapes).unwrap_or_default(),
+                Like::File => of_file(family, name, spec, &shapes),
+            };
             if made.is_empty() {
                 return Err(wrong(format!("nothing that a model of {} is made of", family.name)));
             }
@@ -74,6 +87,10 @@ impl Added {
             }
         }
         Ok(added)
+    }
+    /// What is added to, by canonical name.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.recipes.keys().map(String::as_str)
     }
     /// `base`, to which `deltas` are added.
     pub fn over<'a>(&'a self, base: Box<dyn Weights + 'a>, deltas: &'a dyn Deltas) -> Sum<'a> {
@@ -153,7 +170,9 @@ impl Sum<'_> {
     /// A matrix's numbers with rows and columns where the base has them.
     fn in_place(&self, name: &str, delta: &Tensor<'_>) -> Option<Vec<f32>> {
         let (mut values, cols) = (wide(delta)?, delta.cols().max(1));
-        let Moved { rows, columns } = &*self.added.moved;
+        let Some(Moved { rows, columns }) = self.added.moved.as_deref() else {
+            return Some(values);
+        };
         if let Some(rows) = rows.get(name) {
             let row = |from: &usize| values[from * cols..(from + 1) * cols].iter().copied();
             values = rows.iter().flat_map(row).collect();
@@ -215,7 +234,10 @@ impl Weights for Sum<'_> {
         self.base.in_order(name)
     }
     fn prepared(&self, name: &str) -> Option<Prepared<'_>> {
-        self.base.prepared(name)
+        self.base.prepared(name).filter(|_| !self.added.recipes.contains_key(name))
+    }
+    fn stored_order(&self, name: &str) -> Option<Arc<[u32]>> {
+        self.base.stored_order(name)
     }
     fn names(&self) -> Vec<&str> {
         self.base.names()

@@ -6,7 +6,7 @@ use super::recipe::{Form, Recipe, Rows};
 use super::rename::{apply, captured, rename};
 use super::{Checkpoint, needs};
 use crate::families::{Cut, Rename};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A tensor of a GGUF file.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,25 @@ pub(crate) struct Piece {
 }
 
 impl Checkpoint<'_> {
+    /// By name of the checkpoint's own tensors that are rows of canonical ones, those.
+    pub(crate) fn within(&self) -> HashMap<String, Vec<Piece>> {
+        let mut all: HashMap<String, Vec<Piece>> = HashMap::new();
+        for name in &self.names {
+            let rows = |from: &String, rows| Some((from.clone(), rows));
+            let found = match &self.recipes[name] {
+                Recipe::Whole(from) | Recipe::Flat(from) => rows(from, None),
+                Recipe::Part(from, part) if part.form == Form::Matrix && !part.turned => {
+                    rows(from, Some(listed(&part.rows)))
+                }
+                _ => None,
+            };
+            if let Some((from, rows)) = found {
+                all.entry(from).or_default().push(Piece { name: name.clone(), rows });
+            }
+        }
+        all
+    }
+
     /// What a GGUF file of this checkpoint has, in the order of a forward pass.
     pub(crate) fn filed(&self) -> Vec<Filed> {
         let mut done: HashSet<String> = HashSet::new();

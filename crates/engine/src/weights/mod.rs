@@ -7,12 +7,14 @@ pub(crate) mod added;
 mod filed;
 pub(crate) mod moved;
 pub(crate) mod needs;
+mod ready;
 mod recipe;
 mod rename;
 mod text;
 
-pub(crate) use filed::Filed;
+pub(crate) use filed::{Filed, Piece};
 pub use needs::{Need, check, needs};
+pub use ready::Ready;
 pub(crate) use rename::OUTER;
 
 use crate::backend::LoadError;
@@ -20,8 +22,8 @@ use crate::config::{Config, GGUF_TENSORS, Source};
 use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
 use recipe::{Made, Recipe, same_but_for_ones};
-use rename::rename;
-use rinfer_formats::{DType, Prepared, Tensor, Weights, quant};
+use rename::{Shapes, rename};
+use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::collections::HashMap;
 use std::sync::Arc;
 use text::Text;
@@ -56,12 +58,9 @@ impl<'a> Checkpoint<'a> {
             needs(&spec).into_iter().map(|need| (need.name, need.shape)).collect();
         let (mut names, mut recipes) = (Vec::new(), HashMap::new());
         for name in raw.names() {
-            let as_is = || vec![Made::of(name.to_owned(), Recipe::Whole(name.to_owned()))];
             let found = match config.source {
                 Source::Gguf if GGUF_TENSORS.contains(&name) => Some(Vec::new()),
-                Source::Gguf => rename(family.gguf_names, name, &spec, &shapes)
-                    .filter(|made| made.iter().all(|made| shapes.contains_key(&made.name)))
-                    .or(Some(as_is())),
+                Source::Gguf => Some(of_file(family, name, &spec, &shapes)),
                 Source::HuggingFace => rename(family.names, name, &spec, &shapes),
             };
             let stored = || unused(raw.stored(name));
@@ -92,6 +91,13 @@ impl<'a> Checkpoint<'a> {
         check(&checkpoint.spec, &checkpoint)?;
         Ok(checkpoint)
     }
+}
+
+/// What a GGUF file's tensor becomes: itself, where no rule makes of it what is needed.
+fn of_file(family: &Family, name: &str, spec: &ModelSpec, shapes: &Shapes) -> Vec<Made> {
+    let made = rename(family.gguf_names, name, spec, shapes);
+    let needed = made.filter(|made| made.iter().all(|made| shapes.contains_key(&made.name)));
+    needed.unwrap_or_else(|| vec![Made::of(name.to_owned(), Recipe::Whole(name.to_owned()))])
 }
 
 impl Checkpoint<'_> {
@@ -147,30 +153,6 @@ impl Weights for Checkpoint<'_> {
     }
     fn release(&self, bytes: &[u8]) {
         self.raw.release(bytes);
-    }
-}
-
-/// Tensors that have canonical names already.
-pub struct Ready<'a>(pub &'a dyn Weights);
-
-impl Weights for Ready<'_> {
-    fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        self.0.get(name)
-    }
-    fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
-        self.0.describe(name)
-    }
-    fn prepared(&self, name: &str) -> Option<Prepared<'_>> {
-        self.0.prepared(name)
-    }
-    fn stored_order(&self, name: &str) -> Option<Arc<[u32]>> {
-        self.0.stored_order(name)
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-    fn release(&self, bytes: &[u8]) {
-        self.0.release(bytes);
     }
 }
 

@@ -52,6 +52,7 @@ pub const LIMITS: Limits = Limits {
     batch: 64,
     kv: Kv::F32,
     quant: Quant::F32,
+    keep: false,
     resident: None,
 };
 

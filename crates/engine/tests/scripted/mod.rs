@@ -8,7 +8,16 @@ use std::sync::{Arc, Mutex};
 pub const VOCAB: usize = 32;
 
 pub fn limits(slots: usize, context: usize, positions: usize, batch: usize) -> Limits {
-    Limits { slots, context, positions, batch, kv: Kv::F16, quant: Quant::Native, resident: None }
+    Limits {
+        slots,
+        context,
+        positions,
+        batch,
+        kv: Kv::F16,
+        quant: Quant::Native,
+        keep: false,
+        resident: None,
+    }
 }
 
 pub type Script = Box<dyn Fn(&[u32]) -> Vec<f32> + Send>;
