@@ -47,6 +47,10 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let error = Error::NoTemplate(none.clone());
         return Err(error).context("rinfer run --raw MODEL PROMPT goes without a template");
     }
+    if form.is_some() {
+        // While the first message is typed.
+        model.prepare_forms();
+    }
     let mut session = model.session();
     session.system(args.system.clone().unwrap_or_default());
     args.sampler.apply(session.sampling());

@@ -9,7 +9,7 @@ use crate::load::{Load, Opened};
 use crate::request::{Cancel, Event, Events, Finish, Request, RequestError, Usage};
 use crate::sample::Sampling;
 use crate::session::Session;
-use rinfer_grammar::Matcher;
+use rinfer_grammar::{Matcher, Vocabulary};
 use rinfer_text::stream::Decoder;
 use rinfer_text::template::DateTime;
 use std::path::Path;
@@ -109,6 +109,13 @@ impl Model {
         let Some(grammar) = &sampling.grammar else { return Ok(None) };
         let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
         Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
+    }
+
+    /// Makes what all forms of answers share, on a thread, so that the first answer in a form does not
+    /// wait for it: for what serves many. What can't be made is told with the first form.
+    pub fn prepare_forms(&self) {
+        let language = self.shared_language().clone();
+        std::thread::spawn(move || language.vocabulary().and_then(Vocabulary::prepare));
     }
 
     /// Submits a request as it is.

@@ -1,11 +1,11 @@
 //! What an answer may be, and its compilation.
 use crate::compound::{self, Shape};
 use crate::error::{GrammarError, short};
+use crate::kept::Compiled;
 use crate::matcher::Matcher;
 use crate::pattern::{Pattern, Spelling};
 use crate::schema::{self, Spacing, fields::Field};
 use crate::{Shares, Vocabulary, gbnf};
-use llguidance::api::TopLevelGrammar;
 use serde_json::{Value, json};
 
 /// Longest Lark grammar that is read, in bytes.
@@ -55,20 +55,21 @@ impl Grammar {
     /// # Errors
     /// What is not supported, makes no sense or is too large, with its place.
     pub fn compile(&self, vocabulary: &Vocabulary) -> Result<Matcher, GrammarError> {
-        let built = std::thread::scope(|scope| {
-            let build = || Matcher::new(vocabulary, TopLevelGrammar::from_lark(self.lark()?));
-            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, build);
-            thread.map(|thread| thread.join())
-        });
-        let measured = |matcher: Matcher| match self {
-            Grammar::Measured(_, shares) => matcher.measured(shares),
-            _ => matcher,
-        };
-        match built {
-            Ok(Ok(built)) => built.map(measured).map_err(|e| self.blame(e)),
-            Ok(Err(_)) => Err(GrammarError::TooLarge("its compilation failed".to_owned())),
-            Err(e) => Err(GrammarError::TooLarge(format!("no thread to compile it: {e}"))),
+        if let Grammar::Measured(grammar, shares) = self {
+            return Ok(grammar.compile(vocabulary)?.measured(shares));
         }
+        let name = format!("{self:?}");
+        let kept = vocabulary.kept().get(&name);
+        let compiled = match kept {
+            Some(compiled) => compiled,
+            None => {
+                let compiled =
+                    compiled(vocabulary, || self.lark()).map_err(|error| self.blame(error))?;
+                vocabulary.kept().put(name, compiled.clone());
+                compiled
+            }
+        };
+        Ok(Matcher::new(vocabulary, compiled))
     }
 
     /// The parts of an answer of a schema that were decided among options: booleans, whole numbers,
@@ -105,12 +106,28 @@ impl Grammar {
     /// Errors of the library about what a person wrote are about that.
     fn blame(&self, error: GrammarError) -> GrammarError {
         match (self, error) {
-            (Grammar::Measured(grammar, _), error) => grammar.blame(error),
             (Grammar::Lark(_), GrammarError::TooLarge(what)) => {
                 GrammarError::Grammar { kind: "Lark", line: None, what }
             }
             (_, error) => error,
         }
+    }
+}
+
+/// Compiles what `lark` gives, on a thread with stack enough for the deepest of bounded grammars.
+pub(crate) fn compiled(
+    vocabulary: &Vocabulary,
+    lark: impl FnOnce() -> Result<String, GrammarError> + Send,
+) -> Result<Compiled, GrammarError> {
+    let built = std::thread::scope(|scope| {
+        let build = || vocabulary.compiled(lark()?);
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, build);
+        thread.map(|thread| thread.join())
+    });
+    match built {
+        Ok(Ok(built)) => built,
+        Ok(Err(_)) => Err(GrammarError::TooLarge("its compilation failed".to_owned())),
+        Err(e) => Err(GrammarError::TooLarge(format!("no thread to compile it: {e}"))),
     }
 }
 

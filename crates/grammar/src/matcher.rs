@@ -1,38 +1,58 @@
 //! A grammar's state after the tokens so far.
 use crate::error::GrammarError;
+use crate::kept::Compiled;
 use crate::shares::{Meter, Shares};
 use crate::{Constraint, Vocabulary};
-use llguidance::api::{StopReason, TopLevelGrammar};
+use llguidance::api::StopReason;
+use std::sync::Arc;
 use toktrie::SimpleVob;
 
 /// A grammar's state after the tokens so far.
+///
+/// Matchers of one grammar share its automaton, so that what one has found the next need not find.
 pub struct Matcher {
     state: llguidance::Matcher,
     vocabulary: Vocabulary,
     meter: Option<Meter>,
+    /// What to begin anew with.
+    lark: Arc<str>,
+    taken: Vec<u32>,
+    /// Whether no other matcher has the automaton.
+    alone: bool,
 }
 
 impl Clone for Matcher {
     /// An independent matcher in the same state; what it measures goes to the same place.
     fn clone(&self) -> Matcher {
         let (vocabulary, meter) = (self.vocabulary.clone(), self.meter.clone());
-        Matcher { state: self.state.deep_clone(), vocabulary, meter }
+        let (lark, taken) = (self.lark.clone(), self.taken.clone());
+        Matcher { state: self.state.clone(), vocabulary, meter, lark, taken, alone: false }
     }
 }
 
 impl Matcher {
-    pub(crate) fn new(
-        vocabulary: &Vocabulary,
-        grammar: TopLevelGrammar,
-    ) -> Result<Matcher, GrammarError> {
-        let factory = vocabulary.factory()?;
-        let compile = || factory.create_parser(grammar);
-        let parser = llguidance::panic_utils::catch_unwind(std::panic::AssertUnwindSafe(compile));
-        let matcher = llguidance::Matcher::new(parser);
-        match matcher.get_error() {
-            Some(error) => Err(GrammarError::TooLarge(brief(&error))),
-            None => Ok(Matcher { state: matcher, vocabulary: vocabulary.clone(), meter: None }),
+    /// At the start of a grammar that was compiled.
+    pub(crate) fn new(vocabulary: &Vocabulary, compiled: Compiled) -> Matcher {
+        let (vocabulary, lark) = (vocabulary.clone(), compiled.lark);
+        let (state, taken) = (compiled.start, Vec::new());
+        Matcher { state, vocabulary, meter: None, lark, taken, alone: false }
+    }
+
+    /// Does something; if that fails, once more with an automaton of its own: one that is shared is
+    /// full when all who share it have filled it, and what an answer may be must not hang on others.
+    fn attempt<T>(
+        &mut self,
+        what: impl Fn(&mut llguidance::Matcher) -> Result<T, GrammarError>,
+    ) -> Result<T, GrammarError> {
+        let tried = what(&mut self.state);
+        if self.alone || tried.is_ok() {
+            return tried;
         }
+        let mut own =
+            crate::grammar::compiled(&self.vocabulary, || Ok(self.lark.to_string()))?.start;
+        own.consume_tokens(&self.taken).map_err(wrong)?;
+        (self.state, self.alone) = (own, true);
+        what(&mut self.state)
     }
 
     /// Notes how probable its tokens are.
@@ -42,7 +62,7 @@ impl Matcher {
     }
 
     fn allowed(&mut self) -> Result<SimpleVob, GrammarError> {
-        self.state.compute_mask_or_eos().map_err(wrong)
+        self.attempt(|state| state.compute_mask_or_eos().map_err(wrong))
     }
 
     /// The ids that may come next, in order.
@@ -74,7 +94,8 @@ impl Constraint for Matcher {
     }
 
     fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
-        self.state.consume_token(id).map_err(wrong)?;
+        self.attempt(|state| state.consume_token(id).map_err(wrong))?;
+        self.taken.push(id);
         if let Some(meter) = &mut self.meter {
             meter.accepted(id, self.vocabulary.trie().token_len(id));
         }
@@ -82,7 +103,7 @@ impl Constraint for Matcher {
     }
 
     fn complete(&mut self) -> bool {
-        self.over() || self.state.is_accepting().unwrap_or(false)
+        self.over() || self.attempt(|state| state.is_accepting().map_err(wrong)).unwrap_or(false)
     }
 
     fn over(&mut self) -> bool {
@@ -97,29 +118,27 @@ impl Constraint for Matcher {
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<(), GrammarError> {
-        self.state.rollback(tokens).map_err(wrong)?;
+        self.attempt(|state| state.rollback(tokens).map_err(wrong))?;
+        self.taken.truncate(self.taken.len().saturating_sub(tokens));
         self.meter.iter_mut().for_each(|meter| meter.taken_back(tokens));
         Ok(())
     }
 }
 
-/// Excludes the logits whose bit is not set. Most words are nearly full or nearly empty.
+/// Excludes the logits whose bit is not set. Most words are full or empty.
 fn exclude(word: u32, logits: &mut [f32; 32]) {
-    if word.count_zeros() <= 8 {
-        return bits(!word).for_each(|i| logits[i] = f32::NEG_INFINITY);
+    match word {
+        u32::MAX => {}
+        0 => logits.fill(f32::NEG_INFINITY),
+        _ => {
+            for (i, logit) in logits.iter_mut().enumerate() {
+                // All bits set where the logit stays: a choice without a branch.
+                let kept = 0u32.wrapping_sub(word >> i & 1);
+                let bits = (logit.to_bits() & kept) | (f32::NEG_INFINITY.to_bits() & !kept);
+                *logit = f32::from_bits(bits);
+            }
+        }
     }
-    let mut kept = [f32::NEG_INFINITY; 32];
-    bits(word).for_each(|i| kept[i] = logits[i]);
-    *logits = kept;
-}
-
-/// The places of the bits that are set.
-fn bits(mut word: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let at = (word != 0).then_some(word.trailing_zeros() as usize);
-        word &= word.wrapping_sub(1);
-        at
-    })
 }
 
 fn wrong(error: impl std::fmt::Display) -> GrammarError {
@@ -127,7 +146,7 @@ fn wrong(error: impl std::fmt::Display) -> GrammarError {
 }
 
 /// The library's message without what it prints of its own state.
-fn brief(error: &str) -> String {
+pub(crate) fn brief(error: &str) -> String {
     let line = error.lines().find(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
     crate::error::short(line)
 }
