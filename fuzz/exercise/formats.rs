@@ -1,6 +1,10 @@
 //! What the fuzz targets of `rinfer-formats` do with an input: read all that it gives.
+use rinfer_formats::bundle::Writer;
+use rinfer_formats::error::Error;
+use rinfer_formats::executable::{self, Program, SLOT};
 use rinfer_formats::gguf::Value;
 use rinfer_formats::{Bundle, Folder, Gguf, Safetensors, Weights, quant};
+use std::path::{Path, PathBuf};
 
 /// Opens a GGUF file, its metadata, its config and its tensors.
 pub fn gguf(bytes: &[u8]) {
@@ -67,7 +71,12 @@ pub fn bundle(bytes: &[u8]) {
 }
 
 fn open_bundle(bytes: &[u8]) {
-    let Ok(bundle) = Bundle::parse("fuzz.rinf", bytes.to_vec()) else { return };
+    if let Ok(bundle) = Bundle::parse("fuzz.rinf", bytes.to_vec()) {
+        read(&bundle);
+    }
+}
+
+fn read(bundle: &Bundle) {
     let _ = bundle.verify();
     for file in &bundle.header().files {
         bundle.file(&file.name).expect("a listed file");
@@ -76,7 +85,70 @@ fn open_bundle(bytes: &[u8]) {
         let prepared = bundle.prepared(&stored.name).expect("a packed tensor");
         assert_eq!(prepared.bytes.len() as u64, stored.section.length);
     }
-    weights(&bundle);
+    weights(bundle);
+}
+
+/// Opens a program and the bundle at its end, as it is and with a note that is right; gives it a
+/// bundle, which is then found.
+pub fn executable(bytes: &[u8]) {
+    let [path, made] = ["", "-made"].map(scratch);
+    open_program(bytes, &path, &made);
+    let mut forged = bytes.to_vec();
+    let mark = &executable::slot()[..16];
+    if let Some(at) = forged.windows(16).position(|window| window == mark)
+        && let Some(slot) = forged[at..].first_chunk_mut::<SLOT>()
+    {
+        let crc32 = u64::from(crc32fast::hash(&slot[..40]));
+        slot[40..48].copy_from_slice(&crc32.to_le_bytes());
+        open_program(&forged, &path, &made);
+    }
+    for path in [path, made] {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn open_program(bytes: &[u8], path: &Path, made: &Path) {
+    std::fs::write(path, bytes).expect("a writable folder");
+    match executable::bundle(path) {
+        Ok(bundle) => read(&bundle),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    let Ok(program) = Program::read(path) else { return };
+    let mut out = std::fs::File::options();
+    let out = out.read(true).write(true).create(true).truncate(true).open(made);
+    let written = program.append::<Failed>(made, &mut out.expect("a file"), |out, at| {
+        let mut writer = Writer::new(out, at)?;
+        writer.file("a", &[7; 100])?;
+        Ok(writer.finish(serde_json::json!({"name": "a model"}))?)
+    });
+    let length = written.expect("a program that a bundle goes with");
+    assert_eq!(std::fs::metadata(made).expect("a file").len(), length);
+    let bundle = executable::bundle(made).expect("the bundle");
+    assert_eq!(bundle.model()["name"], "a model");
+    bundle.verify().expect("what was written");
+    drop(bundle);
+    // What was made is a program, and its bundle is replaced.
+    Program::read(made).expect("a program still");
+}
+
+/// A file of this process's own, in memory where the system has such a folder.
+fn scratch(name: &str) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    folder.join(format!("rinfer-fuzz-{}{name}", std::process::id()))
+}
+
+#[derive(Debug)]
+struct Failed(#[expect(dead_code, reason = "it is shown")] String);
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Failed {
+        Failed(error.to_string())
+    }
+}
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed(error.to_string())
+    }
 }
 
 fn weights(weights: &dyn Weights) {

@@ -23,6 +23,11 @@ fn bundle() {
 }
 
 #[test]
+fn executable() {
+    check("executable", exercise::executable);
+}
+
+#[test]
 fn gguf() {
     check("gguf", exercise::gguf);
 }
