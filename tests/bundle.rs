@@ -184,6 +184,8 @@ fn a_killed_writer_leaves_the_old_gguf() {
     let bundle = dir.join("a.rinf");
     let args = ["bundle", &large, "-o", bundle.to_str().unwrap(), "--split-max-size", "4M"];
     check_failed(&run(RINFER, &args), 2, &["--to gguf"]);
+    let args = ["bundle", &large, "-o", bundle.to_str().unwrap(), "--context", "4"];
+    check_failed(&run(RINFER, &args), 2, &["--to gguf"]);
 }
 
 fn piped(program: &Path, args: &[&str], input: &str) -> Output {

@@ -51,6 +51,10 @@ pub struct Args {
     /// Bytes of tensors to a file, such as 500M or 4G, of a GGUF file in several: NAME-00001-of-00003.gguf
     #[arg(long, value_name = "N[M|G]", value_parser = split_size)]
     split_max_size: Option<u64>,
+    /// Positions that a GGUF file states, if fewer than the model's: where windows of as many do not
+    /// matter, files of families whose readers heed none can be written
+    #[arg(long, value_name = "N", value_parser = positive)]
+    context: Option<usize>,
     /// What people call the model [default: what its files say]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -98,9 +102,17 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
             let problem = "--to gguf goes with -o FILE, without --into and --verify";
             return Err(Usage(problem.into()).into());
         }
-        let split = args.split_max_size;
-        let making = export::Making { quant: args.quant, threads: load.threads()?, split };
+        let making = export::Making {
+            quant: args.quant,
+            threads: load.threads()?,
+            split: args.split_max_size,
+            context: args.context,
+        };
         return gguf::run(&opened, &making, output, env);
+    }
+    if args.context.is_some() {
+        let problem = "--context goes with --to gguf: a bundle's is chosen when it is loaded";
+        return Err(Usage(problem.into()).into());
     }
     if args.split_max_size.is_some() {
         let problem = "--split-max-size goes with --to gguf: a bundle is one file";

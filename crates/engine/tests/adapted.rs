@@ -41,7 +41,7 @@ fn bundled(opened: &Opened, quant: Quant, path: PathBuf) -> PathBuf {
 }
 
 fn filed(opened: &Opened, quant: Quant, path: PathBuf) -> PathBuf {
-    let making = export::Making { quant, threads: 2, split: None };
+    let making = export::Making { quant, threads: 2, split: None, context: None };
     export::save(opened, &making, &path).expect("a file");
     path
 }

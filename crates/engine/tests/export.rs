@@ -4,21 +4,22 @@ mod rig;
 
 use rig::{LIMITS, Rig, distance, goldens, open_gguf};
 use rinfer_engine::backend::{Limits, Quant};
-use rinfer_engine::error::Result as Written;
-use rinfer_engine::export::{self, Making};
+use rinfer_engine::error::Result;
+use rinfer_engine::export::{self, Making, Written};
 use rinfer_engine::load::Opened;
 use rinfer_formats::gguf::Value;
 use rinfer_formats::gguf::recipe::Recipe;
 use rinfer_formats::{Gguf, Weights};
 use rinfer_kernels::Kernels;
 use rinfer_testkit::gguf::GgufGolden;
+use rinfer_testkit::shared::floats;
 use rinfer_testkit::{Golden, chat, shared};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Writes one file.
-fn save(opened: &Opened, quant: Quant, threads: usize, path: &Path) -> Written<Vec<PathBuf>> {
-    export::save(opened, &Making { quant, threads, split: None }, path)
+fn save(opened: &Opened, quant: Quant, threads: usize, path: &Path) -> Result<Written> {
+    export::save(opened, &Making { quant, threads, split: None, context: None }, path)
 }
 /// A folder of a test's own.
 fn temporary(test: &str) -> PathBuf {
@@ -187,7 +188,7 @@ impl Twin {
         std::fs::write(config, json.to_string()).unwrap();
     }
     /// Writes the folder.
-    fn write(&self) -> Result<(), String> {
+    fn write(&self) -> std::result::Result<(), String> {
         let opened = Opened::open(&self.folder).expect("a model");
         let quant = if self.name.ends_with(".f32") { Quant::F32 } else { Quant::Native };
         save(&opened, quant, 2, &self.ours).map(drop).map_err(|e| e.to_string())
@@ -241,7 +242,7 @@ fn folders_become_files() {
         let (mut written, family) = (twin.write(), twin.family());
         if TURNED.contains(&&**name) {
             let error = written.unwrap_err();
-            let why = "dt_limit[0] is 0.0, not 0.001";
+            let why = "time_step_min 0 in its config.json";
             assert!(error.contains(why) && error.contains(".rinf"), "{error}");
             assert!(!twin.ours.exists());
             table.refused.push((case.to_owned(), error));
@@ -401,11 +402,89 @@ fn llama_cpp_computes_the_same() {
 const UNREAD: [&str; 7] =
     ["cohere2", "cohere_plus", "deepseek_v2_lite", "exaone4", "gemma3n_text", "olmoe", "qwen2_moe"];
 
-/// Of hexadecimal digits.
-fn floats(hex: &str) -> Vec<f32> {
-    let byte = |two: &[u8; 2]| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap();
-    let bytes: Vec<u8> = hex.as_bytes().as_chunks().0.iter().map(byte).collect();
-    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+/// Windows of as many positions as a file states do not matter, so it is written whatever its readers heed.
+#[test]
+fn fewer_positions_have_no_windows() {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for golden in goldens() {
+        let twin = Twin::of("short", golden.name.clone(), golden);
+        let opened = Opened::open(&twin.folder).expect("a model");
+        let write = |context| {
+            let making = Making { quant: Quant::F32, threads: 2, split: None, context };
+            export::save(&opened, &making, &twin.ours)
+        };
+        let Err(error) = write(None) else { continue };
+        let error = error.to_string();
+        let Some((_, rest)) = error.split_once("--context ") else { continue };
+        let digits = rest.split(' ').next().unwrap();
+        let context: usize = digits.parse().unwrap();
+        assert!(write(Some(context + 1)).is_err() && !twin.ours.exists());
+        write(Some(context)).unwrap();
+        let gguf = Gguf::open(&twin.ours).unwrap();
+        let ids = twin.golden.prompt(0).0[..context].to_vec();
+        let checkpoint = open_gguf(&gguf);
+        assert_eq!(checkpoint.spec.context, context);
+        let ours = Rig::load(&checkpoint, &LIMITS, 2, Kernels::best()).run(&ids, context);
+        let folder = Rig::golden(&twin.golden, &LIMITS).run(&ids, context);
+        if distance(&ours, &folder) > ROUNDED {
+            wrong.push(format!("{}: {} apart", twin.name, distance(&ours, &folder)));
+        }
+        all.push((twin, ids, folder));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let names: Vec<&str> = all.iter().map(|(twin, ..)| &*twin.name).collect();
+    assert_eq!(names, ["ministral", "mistral", "phi3_sliding", "qwen2_sliding", "starcoder2"]);
+    let Some(llama) = shared::llama() else { return };
+    let job = |(twin, ids, _): &(Twin, Vec<i32>, Vec<f32>)| serde_json::json!({"file": twin.ours, "ids": ids, "all": true});
+    let answers = llama.ask(&all.iter().map(job).collect::<Vec<_>>());
+    for ((twin, _, folder), answer) in all.iter().zip(answers) {
+        let apart = distance(&floats(answer.as_str().expect("logits")), folder);
+        println!("{}: {apart:.1e}", twin.name);
+        assert!(apart < 0.02, "{}: {apart}", twin.name);
+    }
+    // It is the model's at most, and a GGUF file keeps its own.
+    let (twin, ..) = &all[0];
+    let making =
+        |context| Making { quant: Quant::Native, threads: 1, split: None, context: Some(context) };
+    for (from, context, problem) in
+        [(&twin.folder, 513, "1 to 512"), (&twin.folder, 0, "1 to 512"), (&twin.ours, 4, "folder")]
+    {
+        let opened = Opened::open(from).unwrap();
+        let error = export::save(&opened, &making(context), &other("short.gguf")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+}
+
+/// Multipliers that have no keys are in weights, in as many digits as they take if nothing else is asked.
+#[test]
+fn multipliers_go_into_weights() {
+    for tied in [false, true] {
+        let mut golden = goldens().into_iter().find(|g| g.name == "falcon_h1").unwrap();
+        if tied {
+            golden.config["tie_word_embeddings"] = true.into();
+            golden.weights.remove("lm_head.weight").unwrap();
+        }
+        let twin = Twin::of("folded", format!("tied_{tied}"), golden);
+        let opened = Opened::open(&twin.folder).unwrap();
+        for (quant, most) in [(Quant::Native, ROUNDED), (Quant::F32, ROUNDED), (Quant::Bf16, 0.1)] {
+            save(&opened, quant, 2, &twin.ours).unwrap();
+            let gguf = Gguf::open(&twin.ours).unwrap();
+            let apart = twin.to_folder(&logits(&gguf, &twin.golden));
+            assert!(apart <= most, "{tied}, {quant:?}: {apart}");
+            // What is both matrices has two factors.
+            assert!(gguf.get("output.weight").is_some());
+            let unsaid = |key: &str| !key.contains("scale") || key.contains("scaling");
+            assert!(gguf.metadata().keys().all(unsaid));
+            if let Some(llama) = shared::llama() {
+                let job = serde_json::json!({"file": twin.ours, "ids": twin.golden.prompt(0).0, "all": true});
+                let answer = llama.ask(&[job]).remove(0);
+                let theirs = twin.to_folder(&floats(answer.as_str().expect("logits")));
+                println!("{tied}, {quant:?}: {apart:.1e}, llama.cpp's {theirs:.1e}");
+                // It rounds activations to the 16 bits of matrices.
+                assert!(theirs < 0.02 || quant != Quant::F32, "{theirs}");
+            }
+        }
+    }
 }
 
 /// A file is what `--quant` loads: the same bits, whatever is written it.
@@ -456,10 +535,15 @@ fn files_are_split() {
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("model.gguf");
-    let set =
-        |split| export::save(&opened, &Making { quant: Quant::F32, threads: 2, split }, &path);
-    assert_eq!(set(Some(1 << 40)).unwrap(), [&*path]);
-    let files = set(Some(100_000)).unwrap();
+    let set = |split| {
+        export::save(
+            &opened,
+            &Making { quant: Quant::F32, threads: 2, split, context: None },
+            &path,
+        )
+    };
+    assert_eq!(set(Some(1 << 40)).unwrap().files, [&*path]);
+    let files = set(Some(100_000)).unwrap().files;
     assert!(files.len() > 2, "{files:?}");
     let count = files.len();
     for (i, file) in files.iter().enumerate() {
@@ -474,12 +558,12 @@ fn files_are_split() {
     assert_eq!(logits(&Gguf::open(&one).unwrap(), &twin.golden), whole);
     let again = export::save(
         &split,
-        &Making { quant: Quant::Native, threads: 1, split: Some(100_000) },
+        &Making { quant: Quant::Native, threads: 1, split: Some(100_000), context: None },
         &path,
     );
     let again = again.unwrap_err().to_string();
     assert!(again.contains("the model itself"), "{again}");
-    let many = set(Some(1)).unwrap();
+    let many = set(Some(1)).unwrap().files;
     assert_eq!(logits(&Gguf::open(&many[3]).unwrap(), &twin.golden), whole);
     if let Some(llama) = shared::llama() {
         let ids = twin.golden.prompt(0).0;

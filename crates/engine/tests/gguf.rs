@@ -3,6 +3,7 @@
 mod rig;
 
 use rig::{LIMITS, NATIVE, Rig, distance, divergence, open_gguf};
+use rinfer_engine::spec::{Groups, Op};
 use rinfer_formats::Gguf;
 use rinfer_kernels::Kernels;
 use rinfer_testkit::gguf::GgufGolden;
@@ -71,4 +72,25 @@ fn quantised_files() {
         assert!(mean <= NATIVE_DIVERGENCE, "{name}: a divergence of {mean}");
     }
     assert!(seen > 10);
+}
+
+/// No key says how groups of experts are chosen: DeepSeek-V2's by their best, as it was trained.
+#[test]
+fn groups_go_by_their_best() {
+    let path = goldens().join("gguf/deepseek_v2.bf16");
+    let mut bytes = GgufGolden::load(&path).bytes;
+    for (key, count) in [("expert_group_count", 4u32), ("expert_group_used_count", 2)] {
+        let key = format!("deepseek2.{key}");
+        let key = key.as_bytes();
+        let at = bytes.windows(key.len()).position(|text| text == key).expect("a key");
+        // Its type lies between.
+        bytes[at + key.len() + 4..][..4].copy_from_slice(&count.to_le_bytes());
+    }
+    let gguf = Gguf::parse(&path, bytes).expect("a GGUF file");
+    let checkpoint = open_gguf(&gguf);
+    let mut mixed = checkpoint.spec.ops().filter_map(|op| match op {
+        Op::Moe(moe) => Some(moe.router.groups),
+        _ => None,
+    });
+    assert_eq!(mixed.next(), Some(Some(Groups { count: 4, top: 2, best: 1 })));
 }

@@ -65,6 +65,19 @@ pub fn llama() -> Option<Llama> {
     Some(Llama { python: python.into() })
 }
 
+/// The numbers of an answer of logits: f32 in hexadecimal digits.
+///
+/// # Panics
+/// If it is another answer.
+pub fn floats(hex: &str) -> Vec<f32> {
+    let digits = |two: &[u8; 2]| {
+        let text = std::str::from_utf8(two).expect("ASCII");
+        u8::from_str_radix(text, 16).expect("hexadecimal digits")
+    };
+    let bytes: Vec<u8> = hex.as_bytes().as_chunks().0.iter().map(digits).collect();
+    bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+}
+
 /// See [`llama`].
 pub struct Llama {
     python: PathBuf,

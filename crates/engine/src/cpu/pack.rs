@@ -263,7 +263,7 @@ fn form(name: &str, tensor: &Tensor<'_>, layout: Layout, types: &Types) -> Resul
     Ok(Form::Written(to))
 }
 
-const LARGEST_F16: f32 = 65504.0;
+pub(crate) const LARGEST_F16: f32 = 65504.0;
 
 /// Whether f16 holds all of a 16- or 32-bit tensor's numbers: so it holds the scales of their blocks.
 /// Their bits without the sign are in the order of their magnitudes.

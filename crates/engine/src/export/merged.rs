@@ -53,7 +53,8 @@ impl<'a> Merged<'a> {
     pub fn stored(&self, planned: Planned) -> Stored {
         let Some(pieces) = self.made.get(&planned.name) else { return Stored::whole(planned) };
         let (name, shape) = (planned.name.clone(), planned.shape.clone());
-        entry(Filed { name, shape, pieces: pieces.clone() }, planned, &Moved::default())
+        let filed = Filed { name, shape, pieces: pieces.clone() };
+        entry(filed, planned, &Moved::default(), Vec::new())
     }
     /// What is merged is f32, and so is all that lies in one tensor with it.
     fn wide<'t>(tensor: Tensor<'t>) -> Option<Tensor<'t>> {

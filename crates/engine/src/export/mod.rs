@@ -1,8 +1,12 @@
 //! A checkpoint as a GGUF file: what any GGUF file becomes with other types, and what a Hugging Face
 //! folder becomes if GGUF can say all that the model is.
+mod compare;
+mod fold;
 mod folder;
+mod head;
 mod keys;
 mod merged;
+mod pieces;
 mod rows;
 mod shapes;
 mod vocab;
@@ -35,23 +39,41 @@ pub struct Making {
     pub threads: usize,
     /// Bytes of tensors that go to one file, if there may be several.
     pub split: Option<u64>,
+    /// The positions that a file of a folder states, if fewer than the model has: windows of as many do
+    /// not matter then.
+    pub context: Option<usize>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The file, or those of a set.
+    pub files: Vec<PathBuf>,
+    /// What of the tokenizer GGUF has no keys for, a sentence each.
+    pub unsaid: Vec<String>,
 }
 
 /// Files of a set: each is open until the last is written.
 const MOST_FILES: usize = 500;
 
-/// Writes `opened` to `path`, or to the files of a set that are called by it: whole or not at all. What
-/// was written.
+/// Writes `opened` to `path`, or to the files of a set that are called by it: whole or not at all.
 ///
 /// # Errors
 /// What GGUF can't say, by name; a conversion of what is quantised already; a file that can't be
 /// written.
-pub fn save(opened: &Opened, making: &Making, path: &Path) -> Result<Vec<PathBuf>> {
-    let Making { quant, threads, split } = *making;
+pub fn save(opened: &Opened, making: &Making, path: &Path) -> Result<Written> {
+    let Making { quant, threads, split, context } = *making;
     let team = Team::new(threads);
     let plan = match &opened.files {
+        Files::Gguf(_) if context.is_some() => {
+            return Err(Error::Option {
+                option: "context",
+                found: context.unwrap_or(0).to_string(),
+                problem: "a GGUF file keeps what it states: give the model's folder".into(),
+            });
+        }
         Files::Gguf(gguf) => Plan::of_gguf(gguf, opened, quant)?,
-        Files::Folder(folder) => folder::plan(folder, opened, quant)?,
+        Files::Folder(folder) => folder::plan(folder, opened, quant, context)?,
         Files::Bundle(_) => {
             let problem = "its weights are packed already: give what the bundle was made of".into();
             return Err(Error::Export { file: opened.name.clone(), problem });
@@ -67,7 +89,7 @@ pub fn save(opened: &Opened, making: &Making, path: &Path) -> Result<Vec<PathBuf
     let paths = split::paths(path, shares.len());
     paths.iter().try_for_each(|path| not_itself(opened, path))?;
     Set { plan: &plan, shares, paths: &paths, team: &team }.write(0)?;
-    Ok(paths)
+    Ok(Written { files: paths, unsaid: plan.unsaid })
 }
 
 /// The files that are written, of tensors each.
@@ -113,6 +135,8 @@ struct Plan<'a> {
     tensors: Vec<Stored>,
     weights: Box<dyn Weights + 'a>,
     name: &'a str,
+    /// Of the tokenizer.
+    unsaid: Vec<String>,
 }
 
 /// A tensor, and what it is made of.
@@ -130,6 +154,7 @@ enum From {
         stack: Option<usize>,
         order: Option<Vec<(usize, usize)>>,
         columns: Option<Vec<usize>>,
+        times: Vec<Vec<f32>>,
     },
 }
 
@@ -141,7 +166,10 @@ impl Stored {
     fn whole(planned: Planned) -> Stored {
         let pieces = vec![planned.name.clone()];
         let stack = (planned.shape.len() == 3).then(|| planned.shape[0]);
-        Stored { planned, from: From::Rows { pieces, stack, order: None, columns: None } }
+        Stored {
+            planned,
+            from: From::Rows { pieces, stack, order: None, columns: None, times: Vec::new() },
+        }
     }
     /// Of what is no weight.
     fn bytes(&self) -> Vec<u8> {
@@ -181,7 +209,8 @@ impl<'a> Plan<'a> {
         };
         let tensors =
             tensors.into_iter().map(planned).map(|planned| merged.stored(planned)).collect();
-        Ok(Plan { metadata, tensors, weights: Box::new(merged), name: &opened.name })
+        let (name, unsaid) = (&opened.name, Vec::new());
+        Ok(Plan { metadata, tensors, weights: Box::new(merged), name, unsaid })
     }
 
     /// Writes a file of some of its tensors.
@@ -208,7 +237,7 @@ impl<'a> Plan<'a> {
         team: &Team,
         put: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
     ) -> Result<()> {
-        let From::Rows { pieces, stack, order, columns } = &tensor.from else {
+        let From::Rows { pieces, stack, order, columns, times } = &tensor.from else {
             return Ok(put(&tensor.bytes())?);
         };
         let rows = Rows {
@@ -218,6 +247,7 @@ impl<'a> Plan<'a> {
             stack: *stack,
             order: order.as_deref(),
             columns: columns.as_deref(),
+            times,
         };
         rows.write(team, put).map_err(|e| match e {
             rows::Error::Load(cause) => Error::Load { file: self.name.to_owned(), cause },

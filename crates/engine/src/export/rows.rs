@@ -1,5 +1,6 @@
 //! A tensor's rows as a file has them: in its order and of its type.
 use crate::backend::LoadError;
+use crate::cpu::pack::{LARGEST_F16, fits_f16};
 use rinfer_formats::gguf::write::Planned;
 use rinfer_formats::quant::{dequantise, quantise};
 use rinfer_formats::{DType, Tensor, Weights};
@@ -27,6 +28,8 @@ pub(super) struct Rows<'a> {
     pub order: Option<&'a [(usize, usize)]>,
     /// By column, which column of the piece it is.
     pub columns: Option<&'a [usize]>,
+    /// By piece, what all of it is multiplied by or each of its rows; nothing if it stays as it is.
+    pub times: &'a [Vec<f32>],
 }
 
 impl Rows<'_> {
@@ -57,8 +60,8 @@ impl Rows<'_> {
         put: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Error> {
         let to = self.planned.dtype;
-        for (name, piece) in self.pieces.iter().zip(pieces) {
-            self.check(name, piece, to).map_err(Error::Load)?;
+        for (i, piece) in pieces.iter().enumerate() {
+            self.check(i, piece, to).map_err(Error::Load)?;
         }
         // A vector's elements are rows when they change places.
         let vector = self.order.is_some() && pieces.iter().all(|piece| piece.shape.len() < 2);
@@ -81,7 +84,7 @@ impl Rows<'_> {
                         let (piece, row) = self.order.map_or((0, i), |order| order[i]);
                         let (stride, tensor) = (strides[piece], &pieces[piece]);
                         let bytes = &tensor.bytes[row * stride..(row + 1) * stride];
-                        self.row(tensor.dtype, bytes, &mut room, &mut out);
+                        self.row(tensor.dtype, bytes, self.by(piece, row), &mut room, &mut out);
                     }
                 });
             });
@@ -96,14 +99,26 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// What a row is multiplied by.
+    fn by(&self, piece: usize, row: usize) -> f32 {
+        match self.times.get(piece).map_or(&[][..], Vec::as_slice) {
+            [] => 1.0,
+            [all] => *all,
+            each => each[row],
+        }
+    }
+
     /// One row; types were checked.
-    fn row(&self, dtype: DType, bytes: &[u8], room: &mut Room, out: &mut Vec<u8>) {
+    fn row(&self, dtype: DType, bytes: &[u8], by: f32, room: &mut Room, out: &mut Vec<u8>) {
         let to = self.planned.dtype;
-        if dtype == to && self.columns.is_none() {
+        if dtype == to && self.columns.is_none() && by == 1.0 {
             out.extend_from_slice(bytes);
             return;
         }
         let _ = dequantise(dtype, bytes, &mut room.wide);
+        if by != 1.0 {
+            room.wide.iter_mut().for_each(|x| *x *= by);
+        }
         let Some(columns) = self.columns else {
             let _ = quantise(to, &room.wide, out);
             return;
@@ -113,9 +128,12 @@ impl Rows<'_> {
     }
 
     /// Refuses conversions of what is quantised, and numbers beyond the type.
-    fn check(&self, name: &str, tensor: &Tensor<'_>, to: DType) -> Result<(), LoadError> {
-        let name = || name.to_owned();
-        if tensor.dtype == to && (self.columns.is_none() || to.format().elems == 1) {
+    fn check(&self, piece: usize, tensor: &Tensor<'_>, to: DType) -> Result<(), LoadError> {
+        let name = || self.pieces[piece].clone();
+        let times = self.times.get(piece).map_or(&[][..], Vec::as_slice);
+        let most = times.iter().fold(1f32, |most, by| most.max(by.abs()));
+        let moves = self.columns.is_some() && to.format().elems > 1;
+        if tensor.dtype == to && !moves && times.is_empty() {
             return Ok(());
         }
         let plain = matches!(tensor.dtype, DType::F32 | DType::F16 | DType::Bf16);
@@ -124,11 +142,24 @@ impl Rows<'_> {
         }
         dequantise(tensor.dtype, &[], &mut [])
             .map_err(|source| LoadError::Type { name: name(), source })?;
-        if !matches!(to, DType::F32 | DType::Bf16) && !crate::cpu::pack::fits_f16(tensor) {
+        if !matches!(to, DType::F32 | DType::Bf16) && !fits(tensor, most) {
             return Err(LoadError::Range { name: name(), to: to.name() });
         }
         Ok(())
     }
+}
+
+/// Whether all numbers are finite halves when they are multiplied.
+fn fits(tensor: &Tensor<'_>, by: f32) -> bool {
+    if by == 1.0 {
+        return fits_f16(tensor);
+    }
+    let mut wide = vec![0.0; tensor.cols()];
+    let stride = tensor.bytes.len() / tensor.rows().max(1);
+    tensor.bytes.chunks(stride.max(1)).all(|row| {
+        dequantise(tensor.dtype, row, &mut wide).is_ok()
+            && wide.iter().all(|x| (x * by).abs() <= LARGEST_F16)
+    })
 }
 
 /// A row's floats, as they are stored and in the file's order.

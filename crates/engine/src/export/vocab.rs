@@ -1,14 +1,15 @@
 //! A folder's tokenizer and template in GGUF's keys.
 //!
 //! Which of the pre-tokenizers that GGUF knows by name a tokenizer has is found by trying them.
+use super::pieces::Pieces;
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::Opened;
-use rinfer_formats::gguf::tokenizers::{BYTE_LEVEL, PIECES, PRES};
 use rinfer_formats::gguf::write::{Item, write};
 use rinfer_formats::{Folder, Gguf};
 use rinfer_text::tokenizer::{Special, Tokenizer};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// What tells pre-tokenizers apart.
 const PROBE: &str = "Hello, world! It's I'LL don't we've\n\n  x = 12345 + 67,890.5\t(a_b)\r\n   \n\
@@ -17,47 +18,50 @@ const PROBE: &str = "Hello, world! It's I'LL don't we've\n\n  x = 12345 + 67,890
     1 22 333 4444 55555 666666 7777777 88888888 999999999\n =\n\n ==\n\t=\u{3000}y'all! How are you 😁 ?我想在apple工作1314151天～ \
     ''Quoted'' don''T $x->{y}::z; %s ";
 
-/// Tokens' kinds, as GGUF counts them.
-const NORMAL: i32 = 1;
-const UNKNOWN: i32 = 2;
-const CONTROL: i32 = 3;
-const USER: i32 = 4;
-const UNUSED: i32 = 5;
-const BYTE: i32 = 6;
+pub(super) type Items = Vec<(String, Item)>;
 
-type Items = Vec<(String, Item)>;
-
-/// The keys of a tokenizer of `rows` tokens.
-pub(super) fn of(folder: &Folder, opened: &Opened, rows: usize) -> Result<Items> {
+/// The keys of a tokenizer of `rows` tokens, and what they don't say.
+pub(super) fn of(folder: &Folder, opened: &Opened, rows: usize) -> Result<(Items, Vec<String>)> {
     let file = folder.path().join("tokenizer.json").display().to_string();
     let refuse = |problem: &str| Error::Export { file: file.clone(), problem: problem.into() };
     let language = opened.language()?;
     let bytes = folder.tokenizer()?.ok_or_else(|| refuse("it is missing"))?;
     let json: Value = serde_json::from_slice(&bytes).map_err(|e| refuse(&e.to_string()))?;
     let pieces = Pieces::read(&json, rows).map_err(|problem| refuse(&problem))?;
-    let mut common = roles(&language);
+    let mut common = roles(&language, pieces.of_words());
     if let Some(source) = crate::language::template_source(&opened.files)? {
         common.push(("tokenizer.chat_template".to_owned(), Item::str(&source)));
     }
+    let mut found = None;
     for mut all in pieces.candidates() {
         all.extend(common.iter().cloned());
-        if read_back(&all).is_some_and(|back| alike(&language.tokenizer, &back)) {
-            return Ok(all);
+        let Some(back) = read_back(&all).filter(|b| alike(&language.tokenizer, b, rows)) else {
+            continue;
+        };
+        let unsaid = unsaid(&language.tokenizer, &back, rows);
+        if found.as_ref().is_none_or(|(_, least): &(_, Vec<_>)| unsaid.len() < least.len()) {
+            found = Some((all, unsaid));
         }
     }
-    Err(refuse(
-        "GGUF knows no tokenizer that cuts texts as this one; pack the model as .rinf instead",
-    ))
+    found.ok_or_else(|| {
+        refuse(
+            "GGUF knows no tokenizer that cuts texts as this one; pack the model as .rinf instead",
+        )
+    })
 }
 
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     format!("tokenizer.ggml.{name}")
 }
 
 /// Beginning, end and the like. Of several ends the first is the text's, the others the turn's and the
-/// message's.
-fn roles(language: &Language) -> Items {
-    let roles = language.tokenizer.roles();
+/// message's. Where pieces are of words, texts begin with a class and end with a separator.
+fn roles(language: &Language, words: bool) -> Items {
+    let mut roles = *language.tokenizer.roles();
+    if words {
+        roles.cls = roles.cls.or(roles.bos);
+        roles.sep = roles.sep.or(roles.eos);
+    }
     let first = roles.eos.or(language.end.first().map(|id| id.0));
     let mut more = language.end.iter().map(|id| id.0).filter(|id| Some(*id) != first);
     let named = [
@@ -76,8 +80,9 @@ fn roles(language: &Language) -> Items {
     let mut items: Items = named.into_iter().filter_map(id).collect();
     let wrapped = language.tokenizer.wrap(&[]);
     let adds = |role: Option<u32>| role.is_some_and(|id| wrapped.contains(&id));
+    let (end, role) = if words { ("sep", roles.sep) } else { ("eos", roles.eos) };
     items.push((key("add_bos_token"), Item::bool(adds(roles.bos))));
-    items.push((key("add_eos_token"), Item::bool(adds(roles.eos))));
+    items.push((key(&format!("add_{end}_token")), Item::bool(adds(role))));
     items
 }
 
@@ -90,116 +95,40 @@ fn read_back(items: &Items) -> Option<Tokenizer> {
     crate::language::gguf_tokenizer(&Gguf::parse("a tokenizer", file).ok()?).ok()
 }
 
-/// Whether two tokenizers cut the probe alike, and every token's own text.
-fn alike(a: &Tokenizer, b: &Tokenizer) -> bool {
-    let same = |text: &str| a.encode(text, Special::Parse) == b.encode(text, Special::Parse);
-    let own =
-        || (0..a.vocab_size() as u32).filter(|id| a.is_control(*id)).filter_map(|id| a.token(id));
-    same(PROBE) && own().all(|text| same(&text)) && a.wrap(&[]) == b.wrap(&[])
+/// Whether two tokenizers cut the probe alike, and the own text of every control token that has a row.
+fn alike(a: &Tokenizer, b: &Tokenizer, rows: usize) -> bool {
+    same(a, b, PROBE)
+        && control(a, rows).all(|text| same(a, b, &text))
+        && a.wrap(&[]) == b.wrap(&[])
 }
 
-/// Tokens, their kinds and what joins them.
-struct Pieces {
-    /// Whether texts are written in the byte alphabet.
-    bytes: bool,
-    tokens: Vec<String>,
-    kinds: Vec<i32>,
-    merges: Vec<String>,
+fn same(a: &Tokenizer, b: &Tokenizer, text: &str) -> bool {
+    a.encode(text, Special::Parse) == b.encode(text, Special::Parse)
 }
 
-impl Pieces {
-    fn read(json: &Value, rows: usize) -> std::result::Result<Pieces, String> {
-        let model = &json["model"];
-        let kind = model["type"].as_str().unwrap_or("BPE");
-        let vocab = model["vocab"].as_object().filter(|_| kind == "BPE");
-        let vocab = vocab.ok_or_else(|| format!("its model is {kind}, only BPE is written yet"))?;
-        let text = json["pre_tokenizer"].to_string() + &json["decoder"].to_string();
-        let bytes = text.contains("ByteLevel");
-        let mut tokens: Vec<Option<String>> = vec![None; rows];
-        let mut kinds = vec![UNUSED; rows];
-        let mut put = |id: Option<u64>, token: &str, kind: i32| {
-            let id = id.and_then(|id| usize::try_from(id).ok()).filter(|id| *id < rows);
-            let id =
-                id.ok_or_else(|| format!("token {token:?} has no id below the model's {rows}"))?;
-            tokens[id] = Some(token.to_owned());
-            kinds[id] = kind;
-            Ok::<_, String>(())
-        };
-        let unknown = model["unk_token"].as_str();
-        for (token, id) in vocab {
-            let byte =
-                !bytes && token.len() == 6 && token.starts_with("<0x") && token.ends_with('>');
-            let kind = if byte { BYTE } else { NORMAL };
-            put(id.as_u64(), token, if unknown == Some(token) { UNKNOWN } else { kind })?;
-        }
-        for added in json["added_tokens"].as_array().into_iter().flatten() {
-            let token = added["content"].as_str().unwrap_or_default();
-            let special = added["special"] == true;
-            let kind = if special { CONTROL } else { USER };
-            let kind = if !bytes && unknown == Some(token) { UNKNOWN } else { kind };
-            put(added["id"].as_u64(), token, kind)?;
-        }
-        let named =
-            |(id, token): (usize, Option<String>)| token.unwrap_or_else(|| format!("[PAD{id}]"));
-        Ok(Pieces {
-            bytes,
-            tokens: tokens.into_iter().enumerate().map(named).collect(),
-            kinds,
-            merges: merges(&model["merges"])?,
-        })
-    }
-
-    /// What they may be to GGUF's readers: by each pre-tokenizer, or with a space before texts and
-    /// without.
-    fn candidates(&self) -> Vec<Items> {
-        let named = |model: &str, more: Items| {
-            let mut items = vec![
-                (key("model"), Item::str(model)),
-                (key("tokens"), Item::strs(self.tokens.iter())),
-                (key("token_type"), Item::i32s(self.kinds.iter().copied())),
-            ];
-            items.extend(more);
-            items
-        };
-        if self.bytes {
-            let pre = |pre: &&str| {
-                let merges = (key("merges"), Item::strs(self.merges.iter()));
-                named(BYTE_LEVEL, vec![merges, (key("pre"), Item::str(pre))])
-            };
-            return PRES.iter().map(pre).collect();
-        }
-        let spaced = |space: bool| {
-            let scores = (key("scores"), Item::f32s(self.scores().into_iter()));
-            let pre = (key("pre"), Item::str("default"));
-            named(PIECES, vec![scores, pre, (key("add_space_prefix"), Item::bool(space))])
-        };
-        vec![spaced(true), spaced(false)]
-    }
-
-    /// As sentencepiece has them: what is merged first scores highest.
-    fn scores(&self) -> Vec<f32> {
-        let joined = |(i, merge): (usize, &String)| (merge.replacen(' ', "", 1), -(i as f32));
-        let ranks: std::collections::HashMap<String, f32> =
-            self.merges.iter().enumerate().rev().map(joined).collect();
-        let last = -(self.merges.len() as f32);
-        let score = |(token, kind): (&String, &i32)| match *kind {
-            NORMAL => ranks.get(token).copied().unwrap_or(last),
-            _ => 0.0,
-        };
-        self.tokens.iter().zip(&self.kinds).map(score).collect()
-    }
+/// The texts of control tokens.
+fn control(tokenizer: &Tokenizer, rows: usize) -> impl Iterator<Item = Cow<'_, str>> {
+    let all = 0..tokenizer.vocab_size().min(rows) as u32;
+    all.filter(|id| tokenizer.is_control(*id)).filter_map(|id| tokenizer.token(id))
 }
 
-/// Each with a space between, in either spelling of the file.
-fn merges(list: &Value) -> std::result::Result<Vec<String>, String> {
-    let merge = |merge: &Value| match merge {
-        Value::String(both) => Some(both.clone()),
-        Value::Array(pair) => match &pair[..] {
-            [Value::String(a), Value::String(b)] => Some(format!("{a} {b}")),
-            _ => None,
-        },
-        _ => None,
-    };
-    let all = list.as_array().map(|all| all.iter().map(merge).collect::<Option<Vec<_>>>());
-    all.flatten().ok_or_else(|| "its merges are no list of pairs".to_owned())
+/// What GGUF has no keys for, whatever the tokenizer; other converters leave it out as well.
+fn unsaid(a: &Tokenizer, b: &Tokenizer, rows: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    let spaced = [format!(" {PROBE}"), format!("  {PROBE}  "), " ".into(), "  ".into()];
+    if !spaced.iter().all(|text| same(a, b, text)) {
+        all.push("spaces that texts begin or end with are cut otherwise".to_owned());
+    }
+    if !same(a, b, "e\u{301} o\u{308}") {
+        all.push("accents that are characters of their own are not composed".to_owned());
+    }
+    if !same(a, b, "x ½ ² ④ Ⅳ") {
+        all.push("numbers such as ½ and ² are cut otherwise".to_owned());
+    }
+    let takes = |text: &Cow<'_, str>| !same(a, b, &format!("x {text} x"));
+    let count = control(a, rows).filter(takes).count();
+    if count > 0 {
+        all.push(format!("spaces beside control tokens are cut otherwise, beside {count} of them"));
+    }
+    all
 }

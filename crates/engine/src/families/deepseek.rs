@@ -40,7 +40,9 @@ fn v2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         return v3(cfg);
     }
     cfg.only(&[("scoring_func", json!("softmax"))])?;
-    let cfg = &cfg.with_defaults(json!({"topk_method": "greedy", "n_shared_experts": 2}));
+    // A GGUF file states groups where there are any, and no method.
+    let method = cfg.pick("greedy", "group_limited_greedy");
+    let cfg = &cfg.with_defaults(json!({"topk_method": method, "n_shared_experts": 2}));
     let grouped = match cfg.text("topk_method")? {
         Some("greedy") => false,
         None | Some("group_limited_greedy") => true,

@@ -4,7 +4,7 @@ use super::{Adapter, Adapters, Additions, Other, gguf};
 use crate::config::{Config, Source};
 use crate::error::{Error, Result};
 use crate::families::Family;
-use crate::spec::{Head, ModelSpec};
+use crate::spec::ModelSpec;
 use crate::weights::added::{Added, Like};
 use crate::weights::moved::Moved;
 use rinfer_formats::Gguf;
@@ -40,7 +40,7 @@ impl Adapters {
                         Some(like) => like,
                         None => folder.insert(base.folder(adapter)?),
                     };
-                    let tied = matches!(base.spec.head, Head::Lm { tied: true, .. });
+                    let tied = base.spec.tied();
                     let file = path.join("adapter_model.safetensors");
                     (Additions::named(adapter, tied)?, like.clone(), file)
                 }

@@ -3,7 +3,6 @@ use super::{Adapter, Adapters, Canonical};
 use crate::bundle;
 use crate::error::Result;
 use crate::load::{Opened, option};
-use crate::spec::Head;
 use rinfer_formats::{Checkpoint, Gguf};
 
 impl Opened {
@@ -14,11 +13,7 @@ impl Opened {
     pub fn adapted(mut self, adapters: &[Adapter]) -> Result<Opened> {
         let Some(first) = adapters.first() else { return Ok(self) };
         self.adapters = match &self.files {
-            Checkpoint::Folder(folder) => Adapters::read(
-                adapters,
-                folder,
-                matches!(self.spec.head, Head::Lm { tied: true, .. }),
-            )?,
+            Checkpoint::Folder(folder) => Adapters::read(adapters, folder, self.spec.tied())?,
             Checkpoint::Gguf(gguf) => {
                 Adapters::of_canonical(adapters, &self.canonical(Some(gguf)))?
             }

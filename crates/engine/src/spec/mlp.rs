@@ -128,6 +128,13 @@ pub struct Groups {
     pub best: usize,
 }
 
+impl Groups {
+    /// Whether some are not kept.
+    pub fn choose(&self) -> bool {
+        self.top < self.count
+    }
+}
+
 /// What a router reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

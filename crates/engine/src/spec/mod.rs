@@ -263,6 +263,10 @@ impl ModelSpec {
     pub fn attentions(&self) -> impl Iterator<Item = &Attention> {
         self.ops().filter_map(|op| if let Op::Attention(a) = op { Some(a) } else { None })
     }
+    /// Whether the token embedding is the projection to logits.
+    pub fn tied(&self) -> bool {
+        matches!(self.head, Head::Lm { tied: true, .. })
+    }
 }
 
 impl Reads {

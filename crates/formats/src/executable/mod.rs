@@ -229,23 +229,27 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let (plain, made) = (dir.join("plain"), dir.join("made"));
         let program = |head: &[u8]| [head, &[1; 5000], &slot(), &[2; 3000]].concat();
-        std::fs::write(&plain, program(b"\x7fELF")).unwrap();
-        let mut from = &plain;
-        for _ in 0..2 {
-            let base = Program::read(from).unwrap();
-            let end =
-                replace(&made, |out| base.append::<Failed>(&made, out, |o, at| Ok(fill(o, at)?)));
-            let bytes = std::fs::read(&made).unwrap();
-            assert_eq!(bytes.len() as u64, end.unwrap());
-            let slot = bytes[5004..][..SLOT].try_into().unwrap();
-            let place = Place::of(slot).unwrap().expect("a bundle");
-            assert_eq!((place.program, place.offset), (8068, PAGE));
-            assert_eq!(bytes[..5004], program(b"\x7fELF")[..5004]);
-            assert_eq!(bytes[5068..8068], [2; 3000]);
-            let bundle = place.open(&made).unwrap();
-            bundle.verify().unwrap();
-            assert_eq!(bundle.model()["name"], "a model");
-            from = &made;
+        for head in [&b"\x7fELF"[..], b"MZ\x90\0"] {
+            std::fs::write(&plain, program(head)).unwrap();
+            let mut from = &plain;
+            for _ in 0..2 {
+                let base = Program::read(from).unwrap();
+                let end = replace(&made, |out| {
+                    base.append::<Failed>(&made, out, |o, at| Ok(fill(o, at)?))
+                });
+                let bytes = std::fs::read(&made).unwrap();
+                assert_eq!(bytes.len() as u64, end.unwrap());
+                let slot = bytes[5004..][..SLOT].try_into().unwrap();
+                let place = Place::of(slot).unwrap().expect("a bundle");
+                assert_eq!((place.program, place.offset), (8068, PAGE));
+                // Nothing else of the program has changed, its headers among it.
+                assert_eq!(bytes[..5004], program(head)[..5004]);
+                assert_eq!(bytes[5068..8068], [2; 3000]);
+                let bundle = place.open(&made).unwrap();
+                bundle.verify().unwrap();
+                assert_eq!(bundle.model()["name"], "a model");
+                from = &made;
+            }
         }
         // Cut short, and damaged where it says what it has.
         let bytes = std::fs::read(&made).unwrap();

@@ -4,6 +4,10 @@
 pub const BYTE_LEVEL: &str = "gpt2";
 /// The same of those that merge pieces of sentencepiece's.
 pub const PIECES: &str = "llama";
+/// The same of those that take the likeliest pieces.
+pub const LIKELIEST: &str = "t5";
+/// The same of those that take the longest pieces of words.
+pub const WORDS: &str = "bert";
 
 /// `tokenizer.ggml.pre` of those that merge bytes: a name of each kind, in the order of how many models have
 /// it.

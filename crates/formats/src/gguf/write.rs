@@ -50,6 +50,10 @@ impl Item {
     pub fn f32s(all: impl ExactSizeIterator<Item = f32>) -> Item {
         Item::array(Kind::F32, all.map(|x| x.to_le_bytes().to_vec()))
     }
+    /// Bytes.
+    pub fn u8s(all: &[u8]) -> Item {
+        Item::array(Kind::U8, all.iter().map(|byte| vec![*byte]))
+    }
     /// Of each, whether.
     pub fn bools(all: impl ExactSizeIterator<Item = bool>) -> Item {
         Item::array(Kind::Bool, all.map(|b| vec![b.into()]))
@@ -171,6 +175,7 @@ mod tests {
             ("e".to_owned(), Item::i32s([-1, 2].into_iter())),
             ("f".to_owned(), Item::f32s([1.5].into_iter())),
             ("g".to_owned(), Item::bools([true, false].into_iter())),
+            ("h".to_owned(), Item::u8s(&[0, 255])),
         ];
         let planned = |name: &str, shape: &[usize]| Planned {
             name: name.to_owned(),
@@ -198,6 +203,9 @@ mod tests {
         assert_eq!(meta.i32s("e").unwrap(), Some(vec![-1, 2]));
         assert_eq!(meta.f32s("f").unwrap(), Some(vec![1.5]));
         assert_eq!(meta.bools("g").unwrap(), Some(vec![true, false]));
+        let Some(Value::Array(bytes)) = meta.get("h") else { panic!("no array") };
+        let bytes: Vec<_> = bytes.scalars().unwrap().collect();
+        assert_eq!(bytes, [Value::Unsigned(0), Value::Unsigned(255)]);
         let two = gguf.get("two").unwrap();
         assert_eq!((&*two.shape, &*two.bytes), (&[2, 3][..], &b"bbccddeeffgg"[..]));
         for key in meta.keys() {

@@ -29,6 +29,7 @@ mod wordpiece;
 pub use added::Special;
 pub use error::TokenizerError;
 pub use gguf::GgufVocab;
+pub use json::base64;
 
 use added::{Matcher, Part};
 use bpe::Bpe;

@@ -1,6 +1,6 @@
 //! Feed-forward networks, mixtures of them, and a token's inputs to layers.
 use super::Keys;
-use crate::spec::{Mlp, Moe, Op, Renormalise, Score};
+use crate::spec::{Groups, Mlp, Moe, Op, Renormalise, Score};
 use rinfer_formats::gguf::write::Item;
 
 impl Keys<'_> {
@@ -55,7 +55,7 @@ impl Keys<'_> {
 
     fn router(&mut self, moe: &Moe) {
         let router = &moe.router;
-        if let Some(groups) = router.groups {
+        if let Some(groups) = router.groups.filter(Groups::choose) {
             self.count("expert_group_count", groups.count);
             self.count("expert_group_used_count", groups.top);
         }

@@ -4,6 +4,8 @@ mod node;
 mod outputs;
 mod stages;
 
+pub use stages::base64;
+
 use self::model::{ModelSeed, Number, RawModel};
 use self::node::Node;
 use super::added::{AddedToken, Matcher};

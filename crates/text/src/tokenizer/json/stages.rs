@@ -188,8 +188,8 @@ pub(super) fn pattern(n: &Node<'_>) -> Result<Pattern, TokenizerError> {
     }
 }
 
-/// Standard base64, with padding.
-fn base64(text: &str) -> Option<Vec<u8>> {
+/// The bytes of standard base64, in which a `tokenizer.json` has its character map; none if it is none.
+pub fn base64(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| {
         Some(u32::from(match b {
             b'A'..=b'Z' => b - b'A',
