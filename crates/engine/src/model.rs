@@ -244,7 +244,11 @@ impl Text {
     }
     /// Whether a stop text came.
     pub fn stopped(&self) -> bool {
-        self.decoder.stopped().is_some()
+        self.stop().is_some()
+    }
+    /// The stop text that came.
+    pub fn stop(&self) -> Option<&str> {
+        self.decoder.stopped()
     }
 }
 

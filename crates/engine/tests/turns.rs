@@ -2,13 +2,14 @@
 //! budget, and grammars that begin after them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod scripted;
+use rinfer_engine::batch::TokenId;
 use rinfer_engine::error::Error;
 use rinfer_engine::generation::Generation;
 use rinfer_engine::language::Language;
 use rinfer_engine::model::Model;
 use rinfer_engine::request::Finish;
 use rinfer_engine::sample::{Sampling, Think};
-use rinfer_engine::turn::{Ask, ToolChoice, Turn};
+use rinfer_engine::turn::{Ask, Part, Scored, ToolChoice, Turn};
 use rinfer_grammar::Grammar;
 use rinfer_testkit::chat::{CONTROLS, id_of, tokenizer_json};
 use rinfer_text::chat::{Message, Role, Tool};
@@ -193,6 +194,141 @@ fn j14_schemas_begin_after_thoughts() {
     assert_eq!(finish, Some(Finish::Length));
 }
 
+/// U1: characters cut over tokens come whole in thoughts, text and calls, around markup and stops: what
+/// is streamed is what is read at once, and no mark of a half character is in it.
+#[test]
+fn u1_characters_over_tokens() {
+    let asked = Ask { tools: vec![Tool::function("f", "F.", json!({}))], ..ask() };
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"東😀\"}}\n</tool_call>";
+    for (tokens, answer) in both(&["é東😀", "</think>", "né😀東", call, "終", "xé"]) {
+        for (stop, rest) in [(vec![], "終xé"), (vec!["é".into()], "né"), (vec!["終x".into()], "")]
+        {
+            let sampling = Sampling { stop: stop.clone(), ..thinking() };
+            let mut turn = saying(tokens, answer.clone()).turn(&asked, &sampling).unwrap();
+            let deltas: Vec<Delta> = turn.by_ref().map(Result::unwrap).collect();
+            let reply: Reply = deltas.iter().collect();
+            let stopped = stop.first().map(String::as_str);
+            assert_eq!((turn.stop(), turn.finish()), (stopped, Some(Finish::Stop)));
+            let streamed = format!("{deltas:?}");
+            assert!(!streamed.contains(char::REPLACEMENT_CHARACTER), "{streamed}");
+            if rest == "né" {
+                // The first such letter is the first thought.
+                assert_eq!(reply, Reply::default());
+                continue;
+            }
+            assert_eq!(reply.reasoning, "é東😀");
+            assert_eq!(reply.content, format!("né😀東{rest}"));
+            assert_eq!(reply.calls, [("f".into(), "{\"a\": \"東😀\"}".into())]);
+        }
+    }
+}
+
+/// U4: bytes that are no text, in thoughts, text and a call's arguments: what comes out is text and
+/// JSON, and the tokens' scores have the bytes as they were.
+#[test]
+fn u4_bytes_that_are_no_text() {
+    let wrong = |bytes: &[u8]| bytes.iter().map(|byte| id_of(*byte)).collect::<Vec<u32>>();
+    let lone = wrong(&[0x80, 0xE2, b'x', 0xF0, 0x9F, b' ']);
+    let begin = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"";
+    let end = "\"}}\n</tool_call>";
+    let parts = [lone.clone(), vec![CLOSE], lone.clone(), ids(begin), lone.clone(), ids(end)];
+    let answer = parts.concat();
+    let tools = vec![Tool::function("f", "F.", json!({}))];
+    // Without constraints: a call that is held to its schema has none of these.
+    let model = saying(true, answer.clone());
+    let asked = Ask { tools: tools.clone(), logprobs: Some(2), ..ask() };
+    let mut turn = model.turn(&asked, &thinking()).unwrap();
+    let deltas: Vec<Delta> = turn.by_ref().map(Result::unwrap).collect();
+    let reply: Reply = deltas.iter().collect();
+    let shown = "\u{FFFD}\u{FFFD}x\u{FFFD}";
+    assert_eq!((&*reply.reasoning, &*reply.content), (shown, shown));
+    for (_, arguments) in &reply.calls {
+        assert!(serde_json::from_str::<Value>(arguments).is_ok(), "{arguments}");
+    }
+    let scores = turn.scores();
+    let of = |part: Part| -> Vec<u8> {
+        scores.iter().filter(|s| s.part == part).flat_map(|s| s.bytes.clone()).collect()
+    };
+    let raw = [0x80, 0xE2, b'x', 0xF0, 0x9F, b' '];
+    assert_eq!(of(Part::Reasoning), [&raw[..], b"</think>"].concat());
+    assert_eq!(of(Part::Content), raw);
+    assert!(of(Part::Call).starts_with(begin.as_bytes()));
+    assert_eq!(scores.len(), turn.usage().generated);
+}
+
+/// L8: a turn with tools says how probable its tokens were, and what each is part of.
+#[test]
+fn l8_scores_of_a_turn_with_tools() {
+    let tools = vec![Tool::function("f", "F.", json!({"type": "object", "properties": {}}))];
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    let spoken = ["a", "</think>", "\nSo <b>:\n", call, " ok"];
+    let answer = [ids("a"), vec![CLOSE], ids(&spoken[2..].concat())].concat();
+    let asked = Ask { tools, logprobs: Some(3), ..ask() };
+    let mut turn = saying(true, answer.clone()).turn(&asked, &thinking()).unwrap();
+    let (mut scores, mut content) = (Vec::new(), String::new());
+    while let Some(delta) = turn.next() {
+        if let Delta::Content(text) = delta.unwrap() {
+            content += &text;
+        }
+        scores.extend(turn.scores());
+    }
+    scores.extend(turn.scores());
+    assert_eq!(content, "So <b>:ok");
+    let found: Vec<TokenId> = scores.iter().map(|s| s.chosen.id).collect();
+    assert_eq!(found, answer.iter().map(|id| TokenId(*id)).collect::<Vec<_>>());
+    let of = |part: Part| -> String {
+        let bytes = scores.iter().filter(|s| s.part == part).flat_map(|s| s.bytes.clone());
+        String::from_utf8(bytes.collect()).unwrap()
+    };
+    assert_eq!((&*of(Part::Reasoning), &*of(Part::Markup)), ("a</think>", ""));
+    assert_eq!((&*of(Part::Content), of(Part::Call)), ("\nSo <b>: ok", format!("\n{call}")));
+    for Scored { chosen, .. } in &scores {
+        // Where calls are held, what must come next is not asked for.
+        let logprob = chosen.logprob.unwrap_or(0.0);
+        assert!(logprob <= 0.0 && logprob > -0.1, "{chosen:?}");
+        assert!(chosen.logprob.is_none() || chosen.top.len() == 3);
+    }
+    let mut silent = saying(true, answer).turn(&ask(), &thinking()).unwrap();
+    assert!(silent.by_ref().all(|delta| delta.is_ok()) && silent.scores().is_empty());
+}
+
+/// T14: a control token that ends the text stops a turn by its name, and is the stop that is told.
+#[test]
+fn t14_control_tokens_stop_turns() {
+    let control = CONTROLS[3];
+    let answer = [ids("ab"), vec![3], ids("c")].concat();
+    for (stop, content, told) in
+        [(vec![control.to_owned()], "ab", Some(control)), (vec![], "abc", None)]
+    {
+        let sampling = Sampling { stop, ..greedy() };
+        let mut turn = saying(false, answer.clone()).turn(&ask(), &sampling).unwrap();
+        let reply: Reply = turn.by_ref().map(Result::unwrap).collect::<Vec<_>>().iter().collect();
+        assert_eq!((&*reply.content, turn.finish()), (content, Some(Finish::Stop)));
+        assert_eq!(turn.stop(), told);
+    }
+}
+
+/// Several answers to one prompt, as `n` asks for: each has its own seed, all share the prompt's state;
+/// and one that is cancelled ends.
+#[test]
+fn several_answers_and_a_cancelled_one() {
+    let model = liking("", "abcdefgh");
+    let drawn =
+        |seed| Sampling { seed, temperature: 8.0, top_k: 8, max_tokens: Some(20), ..greedy() };
+    let turns: Vec<Turn> = (0..3).map(|seed| model.turn(&ask(), &drawn(seed)).unwrap()).collect();
+    let replies: Vec<Reply> = turns.into_iter().map(|turn| take(turn).0).collect();
+    assert!(replies[0] != replies[1] && replies[1] != replies[2], "{replies:?}");
+    let mut again = model.turn(&ask(), &drawn(1)).unwrap();
+    let deltas: Vec<Delta> = again.by_ref().map(Result::unwrap).collect();
+    assert_eq!(deltas.iter().collect::<Reply>(), replies[1]);
+    assert!(again.usage().cached > 0, "{:?}", again.usage());
+    let mut turn = model.turn(&ask(), &Sampling { max_tokens: Some(1000), ..greedy() }).unwrap();
+    turn.next().unwrap().unwrap();
+    turn.canceller().cancel();
+    assert!(turn.by_ref().all(|delta| delta.is_ok()));
+    assert_eq!(turn.finish(), Some(Finish::Cancelled));
+}
+
 /// L1, J16: calls come whole, in order, and what the limit cuts off is none.
 #[test]
 fn calls_of_tools() {
@@ -217,7 +353,51 @@ fn calls_of_tools() {
     // Without tools it is text, and with a template that shows none they are refused.
     let (reply, _) = take(saying(true, ids(text)).turn(&ask(), &greedy()).unwrap());
     assert_eq!((reply.content.as_str(), reply.calls.len()), (text, 0));
-    let grammar = Some(Arc::new(Grammar::Regex("a".into())));
+}
+
+/// A form and tools in one turn: an answer is a call, held to its tool's schema, or has the form; and in
+/// what has the form nothing is a call.
+#[test]
+fn answers_are_calls_or_have_their_form() {
+    let parameters = json!({"type": "object", "required": ["n"], "additionalProperties": false,
+        "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}}});
+    let asked = Ask { tools: vec![Tool::function("f", "F.", parameters)], ..ask() };
+    let schema = json!({"type": "object", "required": ["a"], "additionalProperties": false,
+        "properties": {"a": {"type": "string", "maxLength": 40}}});
+    let form = |text: &str| Some(Arc::new(Grammar::schema(text).unwrap()));
+    let formed = |sampling: Sampling| Sampling { grammar: form(&schema.to_string()), ..sampling };
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 7}}\n</tool_call>";
+    let said = "{\"a\": \"<tool_call>{} \"}";
+    let begins = "{ Sure!";
+    for (text, calls, content) in [(call, 1, ""), (said, 0, said), (begins, 0, "")] {
+        for tokens in [true, false] {
+            let model = saying(tokens, ids(text));
+            let sampling = Sampling { think: Think::Off, ..formed(greedy()) };
+            let (reply, finish) = take(model.turn(&asked, &sampling).unwrap());
+            assert_eq!((reply.calls.len(), finish), (calls, Some(Finish::Stop)), "{reply:?}");
+            let value = serde_json::from_str::<Value>(&reply.content);
+            assert!(calls == 1 || value.unwrap()["a"].is_string(), "{reply:?}");
+            assert!(content.is_empty() || reply.content == content, "{reply:?}");
+            for (name, arguments) in &reply.calls {
+                assert_eq!((&**name, &**arguments), ("f", "{\"n\": 7}"));
+            }
+        }
+        // After thoughts too.
+        let thought = [ids("<tool_call> hm"), vec![CLOSE], ids(text)].concat();
+        let (reply, _) = take(saying(true, thought).turn(&asked, &formed(thinking())).unwrap());
+        assert_eq!((&*reply.reasoning, reply.calls.len()), ("<tool_call> hm", calls), "{reply:?}");
+    }
+    // Two calls, unless there may be one.
+    let twice = format!("{call}\n{call}");
+    for (single, calls) in [(false, 2), (true, 1)] {
+        let asked = Ask { single, ..asked.clone() };
+        let (reply, _) = take(saying(true, ids(&twice)).turn(&asked, &formed(greedy())).unwrap());
+        assert_eq!(reply.calls.len(), calls, "{reply:?}");
+        let (reply, _) = take(saying(true, ids(&twice)).turn(&asked, &greedy()).unwrap());
+        assert_eq!(reply.calls.len(), calls, "{reply:?}");
+    }
+    // A form that may begin as a call does is refused.
+    let grammar = Some(Arc::new(Grammar::Regex(".*".into())));
     let both = saying(true, ids("a")).turn(&asked, &Sampling { grammar, ..greedy() });
     assert!(matches!(both, Err(Error::Option { option: "grammar", .. })));
 }

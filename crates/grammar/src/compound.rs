@@ -1,7 +1,8 @@
 //! Grammars made of others: texts, tokens and JSON one after another, one of several, or again and
 //! again. So a call of a tool is its syntax's text around arguments that satisfy the tool's schema.
 use crate::error::GrammarError;
-use crate::schema::{self, Spacing};
+use crate::notation::Notation;
+use crate::schema;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -15,12 +16,13 @@ pub enum Shape {
     Text(String),
     /// This token.
     Token(u32),
-    /// Any text, before a token.
+    /// Any text, before a token or the end.
     Anything,
     /// Text that ends where this one, which is not empty, first comes.
     Until(String),
-    /// JSON that satisfies a schema.
-    Schema(Value),
+    /// An object that satisfies a schema, by notations: its own, that of the values in it, and so
+    /// on; the last is for all deeper.
+    Object(Value, Vec<Notation>),
     /// These, one after another.
     All(Vec<Shape>),
     /// One of these.
@@ -33,15 +35,19 @@ pub enum Shape {
 
 /// The shape in the library's language.
 pub(crate) fn lark(shape: &Shape) -> Result<String, GrammarError> {
-    let mut writer = Writer { rules: String::new(), count: 0 };
+    let mut writer = Writer { rules: String::new(), count: 0, forces: true };
     let start = writer.expression(shape)?;
-    Ok(format!("start: {start}\n{}", writer.rules))
+    // The library fails where it would force a token after text that may go on no further.
+    let options = if writer.forces { "" } else { "%llguidance {\"no_forcing\": true}\n" };
+    Ok(format!("{options}start: {start}\n{}", writer.rules))
 }
 
 struct Writer {
     rules: String,
     /// Parts with rules of their own so far.
     count: usize,
+    /// Whether what must come next may be told.
+    forces: bool,
 }
 
 impl Writer {
@@ -51,14 +57,19 @@ impl Writer {
             return Err(GrammarError::TooLarge(what));
         }
         Ok(match shape {
+            Shape::Text(text) if text.is_empty() => String::new(),
             Shape::Text(text) => schema::literal(text),
             Shape::Token(id) => format!("<[{id}]>"),
-            Shape::Anything => "/(?s:.*)/".to_owned(),
+            Shape::Anything => {
+                self.forces = false;
+                "/(?s:.*)/".to_owned()
+            }
             Shape::Until(end) => self.until(end),
-            Shape::Schema(schema) => {
+            Shape::Object(schema, notations) => {
                 self.count += 1;
                 let suffix = format!("_{}", self.count);
-                let rules = schema::lark(schema, Spacing::default())?;
+                self.forces = self.forces && !notations.iter().any(Notation::ends_by_token);
+                let rules = schema::objects(schema, notations)?;
                 self.rules += &renamed(&rules, &suffix);
                 format!("start{suffix}")
             }
@@ -69,9 +80,10 @@ impl Writer {
         })
     }
     fn join(&mut self, parts: &[Shape], between: &str) -> Result<String, GrammarError> {
-        let full = parts.iter().filter(|part| **part != Shape::Text(String::new()));
-        let all: Result<Vec<String>, _> = full.map(|part| self.expression(part)).collect();
-        Ok(format!("({})", all?.join(between)))
+        let all: Result<Vec<String>, _> = parts.iter().map(|part| self.expression(part)).collect();
+        let mut all = all?;
+        all.retain(|part| !part.is_empty());
+        Ok(if all.is_empty() { String::new() } else { format!("({})", all.join(between)) })
     }
     /// One terminal, so that it ends with its text whatever tokens that is in.
     fn until(&mut self, end: &str) -> String {

@@ -1,6 +1,6 @@
 //! Schemas that others wrote, such as tools': what is refused in one is left out and reported, so
 //! that one keyword does not take all tools away.
-use crate::{Grammar, GrammarError, Matcher, Spacing, Vocabulary, schema};
+use crate::{Grammar, GrammarError, Matcher, Notation, Spacing, Vocabulary, schema};
 use serde_json::{Value, json};
 
 /// Most keywords that are left out of a schema. Beyond that it is any object, or any JSON.
@@ -12,18 +12,24 @@ const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const SCHEMAS: [&str; 4] = ["items", "additionalItems", "additionalProperties", "propertyNames"];
 
 impl Grammar {
-    /// A schema without what is refused in it: what satisfies the schema satisfies the rest.
-    pub fn loosened(schema: &Value) -> Value {
+    /// A schema of objects without what is refused in it: what satisfies the schema satisfies the
+    /// rest. None if an object of it can't be told in these notations.
+    pub fn loosened(schema: &Value, notations: &[Notation]) -> Option<Value> {
         let mut left = schema.clone();
         for _ in 0..MOST {
-            match schema::lark(&left, Spacing::default()) {
-                Ok(_) => return left,
-                Err(GrammarError::Schema { path, .. }) if remove(&mut left, &parts(&path)) => {}
+            match schema::objects(&left, notations) {
+                Ok(_) => return Some(left),
+                Err(GrammarError::Schema { path, .. }) if path.len() > 1 => {
+                    if !remove(&mut left, &parts(&path)) {
+                        break;
+                    }
+                }
                 Err(_) => break,
             }
         }
-        loosen(&mut left);
-        left
+        let any = json!({"type": "object"});
+        let free = notations.iter().all(|notation| !notation.object.named);
+        (free && schema::objects(&any, notations).is_ok()).then_some(any)
     }
 
     /// Compiles a schema without what is refused in it, and says what that was: the answer satisfies

@@ -2,9 +2,9 @@
 //! published templates print.
 #![allow(clippy::unwrap_used)]
 use rinfer_text::chat::{Chat, Content, Function, Message, Role, Tool, ToolCall};
-use rinfer_text::reply::{Delta, Format, FormatError, Reader, Reply, Tags};
+use rinfer_text::reply::{Channels, Delta, Format, FormatError, Reader, Reply, Tags};
 use rinfer_text::template::{DateTime, Template};
-use rinfer_text::tools::{SYNTAXES, Shape, Syntax, Tools};
+use rinfer_text::tools::{Frame, Keys, Notation, Place, Quotes, SYNTAXES, Shape, Syntax, Tools};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -465,6 +465,8 @@ fn variants() {
     let weather = ("get_weather", r#"{"city": "x"}"#);
     let python = r#"<|python_tag|>brave_search.call(query="a b")"#;
     check("llama3", python, &[("brave_search", r#"{"query":"a b"}"#)], "");
+    let objects = r#"<|python_tag|>{"name": "now", "parameters": {"a": "x;y"}}; {"name": "now", "parameters": {}}"#;
+    check("llama3", objects, &[("now", r#"{"a":"x;y"}"#), ("now", "{}")], "");
     let one = r#"{"type": "function", "name": "now", "parameters": {}}"#;
     check("llama3", &format!(" {one}; {one}"), &[("now", "{}"), ("now", "{}")], "");
     check("llama3", &format!("{one}\n{one}\nDone."), &[("now", "{}"), ("now", "{}")], "Done.");
@@ -493,6 +495,36 @@ fn variants() {
     check("seed_oss", seed, &[("search_files", r#"{"recursive":true,"dirs":["src","a b"]}"#)], "");
 }
 
+/// Llama's built-in tools: the template's variable names them, and they are read and described as it
+/// prints them; code is what is nothing else.
+#[test]
+fn llama_has_tools_of_its_own() {
+    let syntax = Syntax::named("llama3").unwrap();
+    let vars = json!({"builtin_tools": ["brave_search", "code_interpreter"]});
+    let vars = vars.as_object().unwrap();
+    let all = Tools::new(&tools()).with_built_in(syntax, vars);
+    assert_eq!(all.all().len(), 5);
+    assert!(Syntax::named("hermes").unwrap().built_in(vars).is_empty());
+    let format = Format::new(Some(syntax), None, None, |_, _| Vec::new());
+    let calls = |text: &str, tools: &Tools| {
+        let mut reader = Reader::new(&format, Arc::new(tools.clone()), "");
+        let mut deltas = reader.push(text);
+        deltas.extend(reader.finish(false));
+        deltas.iter().collect::<Reply>().calls
+    };
+    let code = "<|python_tag|>import math\nprint(math.pi)";
+    let want =
+        [("code_interpreter".to_owned(), r#"{"code":"import math\nprint(math.pi)"}"#.into())];
+    assert_eq!(calls(code, &all), want);
+    assert_eq!(calls(code, &Tools::new(&tools())), []);
+    let shapes = syntax.shapes(&all.all()[3..4], true);
+    let [only] = &shapes[..] else { panic!("{shapes:?}") };
+    assert_eq!(only.open, "<|python_tag|>");
+    let text = only.open.clone() + &texts(&only.rest)[0];
+    assert_eq!(text, "<|python_tag|>brave_search.call(query=\"text\")");
+    assert_eq!(calls(&text, &all), [("brave_search".to_owned(), r#"{"query":"text"}"#.into())]);
+}
+
 /// Texts of a shape: each way to go on once, parts that may be left out both in and out.
 fn texts(shape: &Shape) -> Vec<String> {
     let joined = |parts: &[Shape]| {
@@ -505,8 +537,9 @@ fn texts(shape: &Shape) -> Vec<String> {
     };
     match shape {
         Shape::Text(text) => vec![text.clone()],
+        Shape::Rest => vec!["print(1)".into()],
         Shape::Until(end) => vec![format!("x <y>\n{end}"), end.clone()],
-        Shape::Json(schema) => vec![value(schema).to_string()],
+        Shape::Object(schema, notations) => vec![spelled(&value(schema), notations)],
         Shape::All(parts) => joined(parts),
         Shape::Any(parts) => parts.iter().flat_map(texts).collect(),
         Shape::Maybe(part) => texts(part).into_iter().chain([String::new()]).collect(),
@@ -515,6 +548,45 @@ fn texts(shape: &Shape) -> Vec<String> {
             let all = one.concat();
             one.into_iter().chain([all]).collect()
         }
+    }
+}
+
+/// A value as the first notation has it, and what is in it as the next.
+fn spelled(value: &Value, notations: &[Notation]) -> String {
+    let [notation, rest @ ..] = notations else { unreachable!() };
+    let inner = if rest.is_empty() { notations } else { rest };
+    let inside = |frame: &Frame, key: &str, value: &Value| {
+        let bare = frame.bare.as_ref();
+        let (text, before) = match (bare, value) {
+            (Some(bare), Value::String(text)) => {
+                (text.clone(), bare.before.as_ref().unwrap_or(&frame.before))
+            }
+            _ => (spelled(value, inner), &frame.before),
+        };
+        let end = bare.map_or(String::new(), |bare| [&*bare.pad, &*bare.end].concat());
+        let again = frame.after.1.as_ref().map_or(String::new(), |after| key.to_owned() + after);
+        let [open, begin] = before;
+        format!("{open}{key}{begin}{text}{end}{}{again}", frame.after.0)
+    };
+    let whole = |frame: &Frame, all: Vec<String>| {
+        format!("{}{}{}", frame.open, all.join(&frame.between), frame.close)
+    };
+    match (value, &notation.quotes) {
+        (Value::Object(map), _) => {
+            let key = |key: &str| match notation.keys {
+                Keys::Quoted => Value::from(key).to_string(),
+                Keys::Plain(_) => key.to_owned(),
+            };
+            let pairs = map.iter().map(|(k, v)| inside(&notation.object, &key(k), v));
+            whole(&notation.object, pairs.collect())
+        }
+        (Value::Array(items), _) => {
+            let items = items.iter().map(|item| inside(&notation.list, "", item));
+            whole(&notation.list, items.collect())
+        }
+        (Value::String(text), Quotes::Marks(open, end)) => format!("{open}{text}{end}"),
+        (Value::Bool(true), Quotes::Python) => "True".into(),
+        (other, _) => other.to_string(),
     }
 }
 
@@ -537,39 +609,92 @@ fn value(schema: &Value) -> Value {
 #[test]
 fn shapes_are_read_as_calls() {
     let declared = Tools::new(&tools());
-    let mut described = 0;
     for syntax in SYNTAXES {
-        let Some(calls) = syntax.shape(declared.all()) else { continue };
-        let format = Format::new(Some(*syntax), None, None, |_, _| Vec::new());
-        for text in texts(&calls.rest) {
-            let text = calls.open.clone() + &text;
-            let reply: Reply = read(&format, [text.as_str()], true).iter().collect();
-            assert!(
-                !reply.calls.is_empty() && reply.content.is_empty(),
-                "{}: {text}\n{reply:?}",
-                syntax.name
-            );
-            for (name, arguments) in &reply.calls {
-                let tool = declared.get(name).unwrap_or_else(|| panic!("{}: {name}", syntax.name));
-                let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap();
-                let properties = tool.parameters["properties"].as_object().unwrap();
-                for (key, given) in &arguments {
-                    let schema = &properties[key];
-                    assert_eq!(given.is_string(), schema["type"] == "string", "{text}");
-                    assert!(
-                        schema
-                            .get("enum")
-                            .is_none_or(|all| all.as_array().unwrap().contains(given))
-                    );
-                }
-                let required = tool.parameters.get("required").and_then(Value::as_array);
-                for key in required.into_iter().flatten() {
-                    assert!(arguments.contains_key(key.as_str().unwrap()), "{text}");
-                }
+        let shapes = syntax.shapes(declared.all(), true);
+        assert!(!shapes.is_empty(), "{}", syntax.name);
+        let channels = syntax.by_message().then(|| channels(syntax));
+        let format = Format::new(Some(*syntax), None, channels, |_, _| Vec::new());
+        for calls in shapes {
+            for text in texts(&calls.rest) {
+                let before = match calls.place {
+                    Place::Anywhere => "",
+                    Place::First if calls.open.starts_with(';') => {
+                        "{\"name\": \"now\", \"parameters\": {}}"
+                    }
+                    Place::First => "",
+                    Place::Header => "<|start|>assistant<|channel|>commentary ",
+                    Place::WholeHeader => ">>>",
+                };
+                let text = [before, &calls.open, &text].concat();
+                // Where the answer's end ends a call, the model must have meant it.
+                let cut = calls.open != "<|python_tag|>";
+                let reply: Reply = read(&format, [text.as_str()], cut).iter().collect();
+                check_calls(syntax, &text, &reply, &declared);
             }
         }
-        described += 1;
+        let one = syntax.shapes(declared.all(), false);
+        for text in one.first().map(|calls| texts(&calls.rest)).unwrap_or_default() {
+            let text = one[0].open.clone() + &text;
+            let reply: Reply = read(&format, [text.as_str()], false).iter().collect();
+            assert!(syntax.by_message() || reply.calls.len() == 1, "{}: {text}", syntax.name);
+        }
     }
-    assert_eq!(described, 25, "all but messages and notations of their own");
-    assert!(SYNTAXES[0].shape(&[]).is_none());
+    assert!(SYNTAXES[0].shapes(&[], true).is_empty());
+}
+
+/// How a syntax's messages are written.
+fn channels(syntax: &Syntax) -> &'static Channels {
+    let source = match syntax.name {
+        "harmony" => "<|start|>assistant<|channel|>analysis",
+        _ => ">>>${recipient}",
+    };
+    Channels::of(source).unwrap()
+}
+
+fn check_calls(syntax: &Syntax, text: &str, reply: &Reply, declared: &Tools) {
+    assert!(
+        !reply.calls.is_empty() && reply.content.is_empty(),
+        "{}: {text}\n{reply:?}",
+        syntax.name
+    );
+    for (name, arguments) in &reply.calls {
+        let tool = declared.get(name).unwrap_or_else(|| panic!("{}: {name}", syntax.name));
+        let arguments: Map<String, Value> = serde_json::from_str(arguments).unwrap();
+        let properties = tool.parameters["properties"].as_object().unwrap();
+        for (key, given) in &arguments {
+            assert_eq!(*given, value(&properties[key]), "{text}");
+        }
+        let required = tool.parameters.get("required").and_then(Value::as_array);
+        for key in required.into_iter().flatten() {
+            assert!(arguments.contains_key(key.as_str().unwrap()), "{text}");
+        }
+    }
+}
+
+/// C8: a message of thoughts, text and calls is shown by every template that prints calls: one that
+/// takes only one of thoughts and text has the text with the thoughts.
+#[test]
+fn c8_thoughts_text_and_calls_in_one_message() {
+    let Some(templates) = templates() else { return };
+    let mut joined = Vec::new();
+    for (name, template) in &templates {
+        let format = Format::of(template, |_, _| Vec::new());
+        if format.shows_calls == 0 || !format.shows_tools {
+            continue;
+        }
+        let call = json!({"id": "abcdefgh0", "function": {"name": "now", "arguments": "{}"}});
+        let messages = json!([{"role": "user", "content": "x"},
+            {"role": "assistant", "content": "Said.", "reasoning_content": "Thought.",
+                "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "abcdefgh0", "name": "now", "content": "noon"}]);
+        let messages = serde_json::from_value(messages).unwrap();
+        let chat = Chat { messages, tools: tools(), ..Chat::default() };
+        let text = template.render(&format.admit(chat).unwrap(), NOW).unwrap().text;
+        assert!(text.contains("noon"), "{name}: {text}");
+        if format.one_or_other {
+            assert!(text.contains("Thought.\n\nSaid."), "{name}: {text}");
+            joined.push(name.as_str());
+        }
+    }
+    assert_eq!(joined, ["openai-gpt-oss-120b"]);
 }

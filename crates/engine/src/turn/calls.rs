@@ -1,158 +1,236 @@
 //! Calls held to their tools' schemas: anything may be said until a call begins, then only what the
 //! call may be, and then anything again.
+use super::shapes::{marks, shape};
+use super::speech::{Speech, Spot};
+use crate::batch::TokenId;
 use crate::error::Result;
 use crate::language::Language;
 use crate::request::RequestError;
-use rinfer_grammar::{Constraint, Grammar, GrammarError, Matcher, Shape};
-use rinfer_text::tools::{self, Declared, Syntax};
+use rinfer_grammar::{Constraint, Grammar, GrammarError, Mark, Matcher, Shape};
+use rinfer_text::tools::{self, Declared, Place, Syntax};
+use std::collections::BTreeSet;
 
 /// Waits for calls.
 pub(super) struct Watch {
-    /// What begins a call, and the token that it is, if it is one.
-    open: Vec<u8>,
-    token: Option<u32>,
-    /// Whether a call begins only where an answer does.
-    first: bool,
-    start: Matcher,
+    waits: Vec<Wait>,
     call: Option<Matcher>,
+    /// Where the call that is open began.
+    place: Place,
     /// What is said, as far as a call may have begun in it.
     tail: Vec<u8>,
     /// Whether nothing but white space has been said, or since a call.
     fresh: bool,
     /// Tokens that may end what begins a call and go on, with their bytes.
     crossing: Vec<(u32, Vec<u8>)>,
+    /// Whether there may be more than one call.
+    many: bool,
+    /// Whether there was one.
+    called: bool,
+    /// Whether nothing may follow but an end: of the message, or of all.
+    ending: bool,
+    /// The tokens that end a message.
+    ends: Vec<u32>,
 }
 
-/// The grammar of at least one call of these tools; if not `many`, of one text of calls.
+/// A way for calls to begin.
+struct Wait {
+    /// What begins a call; see [`heard`].
+    open: Vec<u8>,
+    place: Place,
+    /// What must follow.
+    start: Matcher,
+}
+
+/// The grammar of a text of calls: of at least one of these tools, and if it may be `many`, of more.
+/// None if their arguments can't be told in the syntax's notation.
 pub(super) fn grammar(
     language: &Language,
     syntax: &Syntax,
     tools: &[Declared],
     many: bool,
 ) -> Option<Grammar> {
-    let calls = syntax.shape(tools)?;
-    let open = convert(language, &tools::Shape::Text(calls.open));
-    let one = Shape::All(vec![open, convert(language, &calls.rest)]);
-    let next = Shape::All(vec![Shape::Text("\n".into()), one.clone()]);
+    if let Some(answer) = syntax.answer(tools, many) {
+        return shape(language, &answer).map(Grammar::Shape);
+    }
+    let ways = syntax.shapes(tools, many);
+    let again = many && ways.iter().all(|calls| calls.place == Place::Anywhere);
+    // The first way of each place is the one to take.
+    let mut all: Vec<Shape> = Vec::new();
+    for place in [Place::First, Place::Anywhere] {
+        if let Some(calls) = ways.iter().find(|calls| calls.place == place) {
+            let open = shape(language, &tools::Shape::Text(calls.open.clone()))?;
+            all.push(Shape::All(vec![open, shape(language, &calls.rest)?]));
+        }
+    }
+    let one = if all.len() > 1 { Shape::Any(all) } else { all.pop()? };
+    let line = Shape::Maybe(Box::new(Shape::Text("\n".into())));
+    let next = Shape::All(vec![line, one.clone()]);
     let more = Shape::Maybe(Box::new(Shape::More(Box::new(next))));
-    let all = if many && !calls.first { Shape::All(vec![one, more]) } else { one };
-    Some(Grammar::Shape(all))
+    Some(Grammar::Shape(if again { Shape::All(vec![one, more]) } else { one }))
 }
 
 impl Watch {
-    /// For calls of these tools; none if the syntax's notation is not described.
+    /// For calls of these tools; none if their arguments can't be told in the syntax's notation.
     ///
     /// # Errors
     /// If the grammar of all calls is too large.
-    pub fn new(language: &Language, syntax: &Syntax, tools: &[Declared]) -> Result<Option<Watch>> {
-        let Some(calls) = syntax.shape(tools) else { return Ok(None) };
+    pub fn new(
+        language: &Language,
+        syntax: &Syntax,
+        tools: &[Declared],
+        many: bool,
+    ) -> Result<Option<Watch>> {
         let vocabulary = language.vocabulary().map_err(RequestError::from)?;
-        let rest = Grammar::Shape(convert(language, &calls.rest));
-        let start = rest.compile(vocabulary).map_err(RequestError::from)?;
         let tokenizer = &language.tokenizer;
-        let token = tokenizer.id_of(&calls.open).filter(|id| tokenizer.is_control(*id));
-        let open = calls.open.into_bytes();
-        let last = open.last().copied();
-        let ids = (0..tokenizer.vocab_size() as u32).filter(|_| token.is_none());
+        let mut waits = Vec::new();
+        for calls in syntax.shapes(tools, many) {
+            let Some(rest) = shape(language, &calls.rest) else { continue };
+            let start = Grammar::Shape(rest).compile(vocabulary).map_err(RequestError::from)?;
+            let open = heard(&marks(language, &calls.open));
+            waits.push(Wait { open, place: calls.place, start });
+        }
+        let Some(first) = waits.first() else { return Ok(None) };
+        let place = first.place;
+        let texts = waits.iter().filter(|wait| !ends_by_token(&wait.open));
+        let last: BTreeSet<u8> = texts.filter_map(|wait| wait.open.last().copied()).collect();
+        let ids = (0..tokenizer.vocab_size() as u32).filter(|_| !last.is_empty());
         let crossing = ids.filter_map(|id| {
             let bytes = tokenizer.bytes(id);
-            let at = bytes.iter().position(|b| Some(*b) == last)?;
-            (at + 1 < bytes.len()).then(|| (id, bytes.to_vec()))
+            let at = bytes.iter().position(|b| last.contains(b))?;
+            (at + 1 < bytes.len() && !tokenizer.is_control(id)).then(|| (id, bytes.to_vec()))
         });
-        let (crossing, first) = (crossing.collect(), calls.first);
-        let (call, tail, fresh) = (None, Vec::new(), true);
-        Ok(Some(Watch { open, token, first, start, call, tail, fresh, crossing }))
+        let ends = language.format()?.channels.map_or(&[][..], |channels| channels.ends);
+        let ends: Vec<u32> = ends.iter().filter_map(|end| tokenizer.id_of(end)).collect();
+        let (crossing, call, tail) = (crossing.collect(), None, Vec::new());
+        let (fresh, called, ending) = (true, false, false);
+        Ok(Some(Watch { waits, call, place, tail, fresh, crossing, many, called, ending, ends }))
     }
-    /// How many bytes are left of a token after it began a call; none if it begins none.
-    fn begins(&self, bytes: &[u8]) -> Option<usize> {
-        let said = [&self.tail, bytes].concat();
-        if self.first {
-            let said = said.trim_ascii_start();
-            let begun = self.fresh && said.starts_with(&self.open);
-            return begun.then(|| said.len() - self.open.len());
-        }
-        let at = said.windows(self.open.len()).position(|part| part == self.open)?;
-        Some(said.len() - at - self.open.len())
+
+    /// The way that a call begins with these bytes, and how many of them are left after that.
+    fn begins(&self, spot: &Spot, bytes: &[u8]) -> Option<(usize, usize)> {
+        let all = [&self.tail, bytes].concat();
+        let left = |wait: &Wait| {
+            let open = &wait.open[..];
+            let found = match (wait.place, spot) {
+                (Place::First, Spot::Answer) => {
+                    let said = all.trim_ascii_start();
+                    return (self.fresh && said.starts_with(open)).then(|| said.len() - open.len());
+                }
+                (Place::WholeHeader, Spot::Header(header)) => {
+                    let all = [header.as_bytes(), bytes].concat();
+                    return all.starts_with(open).then(|| all.len() - open.len());
+                }
+                (Place::Anywhere, Spot::Answer) | (Place::Header, Spot::Header(_)) => {
+                    all.windows(open.len()).position(|part| part == open)?
+                }
+                _ => return None,
+            };
+            Some(all.len() - found - open.len())
+        };
+        self.waits.iter().enumerate().find_map(|(i, wait)| Some((i, left(wait)?)))
     }
-    pub fn mask(&mut self, logits: &mut [f32]) -> std::result::Result<(), GrammarError> {
+
+    /// Excludes what may not come next, of what is said or in a header.
+    pub fn mask(
+        &mut self,
+        speech: &Speech,
+        logits: &mut [f32],
+    ) -> std::result::Result<(), GrammarError> {
         if let Some(call) = &mut self.call {
             return call.mask(logits);
         }
+        if self.ending {
+            let kept: Vec<(u32, f32)> =
+                self.ends(speech).map(|id| (id, logits[id as usize])).collect();
+            logits.fill(f32::NEG_INFINITY);
+            kept.into_iter().for_each(|(id, logit)| logits[id as usize] = logit);
+            return Ok(());
+        }
         // What follows must be in tokens of its own.
+        let spot = speech.spot();
         for (id, bytes) in &self.crossing {
-            if self.begins(bytes).is_some_and(|left| left > 0) {
+            if self.begins(&spot, bytes).is_some_and(|(_, left)| left > 0) {
                 logits[*id as usize] = f32::NEG_INFINITY;
             }
         }
         Ok(())
     }
-    /// Takes a token, and its bytes as text.
-    pub fn accept(&mut self, id: u32, bytes: &[u8]) -> std::result::Result<(), GrammarError> {
+
+    /// What may come where nothing but an end may.
+    fn ends(&self, speech: &Speech) -> impl Iterator<Item = u32> {
+        let all = speech.ends().iter().map(|TokenId(id)| *id);
+        all.chain(self.ends.iter().copied().filter(|_| self.many))
+    }
+
+    /// Takes a token that `speech` has not yet taken.
+    pub fn accept(&mut self, speech: &Speech, id: u32) -> std::result::Result<(), GrammarError> {
         if let Some(call) = &mut self.call {
             call.accept(id)?;
             if call.over() {
-                self.call = None;
-                self.fresh = true;
+                self.close();
             }
             return Ok(());
         }
-        let begins = match self.token {
-            Some(token) => token == id,
-            None => self.begins(bytes) == Some(0),
+        self.ending = false;
+        let spot = speech.spot();
+        let bytes = match speech.bytes(id) {
+            [] => heard(&[Mark::Token(id)]),
+            text => text.to_vec(),
         };
-        if begins {
-            self.call = Some(self.start.clone());
+        if let Some((which, 0)) = self.begins(&spot, &bytes) {
+            let wait = &self.waits[which];
+            (self.call, self.place) = (Some(wait.start.clone()), wait.place);
             self.tail.clear();
             return Ok(());
         }
-        self.tail.extend_from_slice(bytes);
-        if self.first {
+        self.tail.extend_from_slice(&bytes);
+        if self.fresh && matches!(spot, Spot::Answer) {
             let said = self.tail.trim_ascii_start();
-            self.fresh = self.fresh && self.open.starts_with(said);
+            self.fresh = said.is_empty() || self.waits.iter().any(|w| w.open.starts_with(said));
         }
-        if !self.first || !self.fresh {
-            let keep = self.open.len() - 1;
-            self.tail.drain(..self.tail.len().saturating_sub(keep));
+        if !self.fresh || !self.waits.iter().any(|wait| wait.place == Place::First) {
+            let most = self.waits.iter().map(|wait| wait.open.len()).max().unwrap_or(1);
+            self.tail.drain(..self.tail.len().saturating_sub(most - 1));
         }
         Ok(())
     }
+    /// After a call.
+    fn close(&mut self) {
+        self.call = None;
+        (self.fresh, self.called) = (true, true);
+        let message = self.place == Place::Header && !self.ends.is_empty();
+        self.ending = !self.many || message;
+    }
+    /// Whether a call is open, or must be ended.
+    pub fn is_open(&self) -> bool {
+        self.call.is_some() || self.ending
+    }
+    /// Whether a call was made.
+    pub fn has_called(&self) -> bool {
+        self.called
+    }
     pub fn complete(&mut self) -> bool {
         self.call.as_mut().is_none_or(Constraint::complete)
+    }
+    /// Whether nothing but the end may come.
+    pub fn over(&self) -> bool {
+        self.ending && !self.many
     }
     pub fn forced(&mut self) -> Vec<u32> {
         self.call.as_mut().map(Constraint::forced).unwrap_or_default()
     }
 }
 
-/// A shape in a model's tokens.
-fn convert(language: &Language, shape: &tools::Shape) -> Shape {
-    let all = |parts: &[tools::Shape]| parts.iter().map(|part| convert(language, part)).collect();
-    let one = |part: &tools::Shape| Box::new(convert(language, part));
-    match shape {
-        tools::Shape::Text(text) => Shape::All(pieces(language, text)),
-        tools::Shape::Until(end) => match &pieces(language, end)[..] {
-            [Shape::Token(id)] => Shape::All(vec![Shape::Anything, Shape::Token(*id)]),
-            _ => Shape::Until(end.clone()),
-        },
-        tools::Shape::Json(schema) => Shape::Schema(Grammar::loosened(schema)),
-        tools::Shape::All(parts) => Shape::All(all(parts)),
-        tools::Shape::Any(parts) => Shape::Any(all(parts)),
-        tools::Shape::Maybe(part) => Shape::Maybe(one(part)),
-        tools::Shape::More(part) => Shape::More(one(part)),
-    }
+/// Text and tokens as bytes. A token is told by a byte that no text has, and its number.
+fn heard(marks: &[Mark]) -> Vec<u8> {
+    let bytes = marks.iter().map(|mark| match mark {
+        Mark::Text(text) => text.as_bytes().to_vec(),
+        Mark::Token(id) => [&[u8::MAX], &id.to_le_bytes()[..]].concat(),
+        Mark::Key => Vec::new(),
+    });
+    bytes.collect::<Vec<_>>().concat()
 }
 
-/// Text, and the tokens that it names.
-fn pieces(language: &Language, text: &str) -> Vec<Shape> {
-    let mut parts = Vec::new();
-    let mut at = 0;
-    for range in language.tokenizer.added_in(text, false) {
-        let Some(id) = language.tokenizer.id_of(&text[range.clone()]) else { continue };
-        parts.push(Shape::Text(text[at..range.start].to_owned()));
-        parts.push(Shape::Token(id));
-        at = range.end;
-    }
-    parts.push(Shape::Text(text[at..].to_owned()));
-    parts.retain(|part| *part != Shape::Text(String::new()));
-    parts
+fn ends_by_token(heard: &[u8]) -> bool {
+    heard.len() > 4 && heard[heard.len() - 5] == u8::MAX
 }

@@ -2,11 +2,16 @@
 //! come. What a session and a server have in common.
 mod calls;
 mod guard;
+mod said;
+mod scores;
+mod shapes;
 mod speech;
+
+pub use scores::{Part, Scored};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::request::{Cancel, Event, Events, Finish, RequestError, Usage};
+use crate::request::{Cancel, Chosen, Event, Events, Finish, RequestError, Usage};
 use crate::sample::{Sampling, Think};
 use calls::Watch;
 use guard::{Guard, Held};
@@ -14,7 +19,9 @@ use rinfer_grammar::{After, Constraint, Matcher};
 use rinfer_text::chat::{Chat, Message, Tool};
 use rinfer_text::reply::{Budget, Delta};
 use rinfer_text::tokenizer::Special;
-use rinfer_text::tools::Tools;
+use rinfer_text::tools::{Syntax, Tools};
+use said::Said;
+use scores::Scores;
 use serde_json::{Map, Value};
 use speech::Speech;
 use std::sync::Arc;
@@ -28,8 +35,12 @@ pub struct Ask {
     pub tools: Vec<Tool>,
     /// Whether it may, or must.
     pub choice: ToolChoice,
+    /// Whether it may make at most one call.
+    pub single: bool,
     /// Further variables for the chat template, such as `documents`.
     pub vars: Map<String, Value>,
+    /// Reports how probable each token was, and this many most probable ones: [`Turn::scores`].
+    pub logprobs: Option<usize>,
 }
 
 /// Whether a model may call tools.
@@ -97,22 +108,21 @@ impl Model {
             ToolChoice::None => Vec::new(),
             _ => ask.tools.clone(),
         };
-        let callable = Arc::new(Tools::new(&tools));
+        let mut callable = Tools::new(&tools);
+        if let Some(syntax) = format.syntax.filter(|_| ask.choice != ToolChoice::None) {
+            callable = callable.with_built_in(syntax, &vars);
+        }
+        let callable = Arc::new(callable);
         let chat = Chat { messages, tools, add_generation_prompt: true, vars };
         let chat = format.admit(chat)?;
         let (prompt, text) = language.render_chat(&chat, self.now())?;
-        let speech = Speech::new(language.clone(), format, callable.clone(), &text, &sampling.stop);
+        let mut speech =
+            Speech::new(language.clone(), format, callable.clone(), &text, &sampling.stop);
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
-        if sampling.grammar.is_some() && !callable.is_empty() {
-            return Err(Error::Option {
-                option: "grammar",
-                found: "with tools".into(),
-                problem: "an answer is held to one or calls the others: ask for one of them".into(),
-            });
-        }
         let mut request = self.request(prompt, sampling);
-        let must = self.must(&ask.choice, &callable)?;
-        request.constraint = self.guard(sampling, &speech, &text, &callable, must)?;
+        request.logprobs = ask.logprobs;
+        let must = self.must(ask, &callable)?;
+        request.constraint = self.guard(sampling, &mut speech, &text, (ask, &callable), must)?;
         if !sampling.stop.is_empty() {
             let mut watched = speech.clone();
             request.until = Some(Box::new(move |id| {
@@ -122,17 +132,18 @@ impl Model {
         }
         let events = self.submit(request)?;
         let (waiting, over, finish) = (Vec::new().into_iter(), false, None);
-        Ok(Turn { events, speech, waiting, over, finish, usage, calls: 0, _model: self.clone() })
+        let (scores, _model) = (ask.logprobs.map(|_| Scores::default()), self.clone());
+        Ok(Turn { events, speech, scores, waiting, over, finish, usage, calls: 0, _model })
     }
 }
 
 impl Model {
     /// The grammar of the calls that must be made.
-    fn must(&self, choice: &ToolChoice, tools: &Tools) -> Result<Option<Matcher>> {
+    fn must(&self, ask: &Ask, tools: &Tools) -> Result<Option<Matcher>> {
         let refused = |found: &str, problem: String| {
             Err(Error::Option { option: "tool_choice", found: found.into(), problem })
         };
-        let (found, named) = match choice {
+        let (found, named) = match &ask.choice {
             ToolChoice::Auto | ToolChoice::None => return Ok(None),
             ToolChoice::Required => ("required", tools.all()),
             ToolChoice::Named(name) => match tools.all().iter().position(|t| t.name == *name) {
@@ -144,55 +155,110 @@ impl Model {
         let Some(syntax) = language.format()?.syntax.filter(|_| !named.is_empty()) else {
             return refused(found, "there are no tools to call".into());
         };
-        let many = *choice == ToolChoice::Required;
+        let many = ask.choice == ToolChoice::Required && !ask.single;
         let Some(grammar) = calls::grammar(language, syntax, named, many) else {
-            let problem = format!("calls in the syntax {} can't be forced: use auto", syntax.name);
+            let problem = format!(
+                "a tool's arguments can't be written in the model's syntax {}: give its required \
+                 parameters names of letters, digits and underscores, or use auto",
+                syntax.name
+            );
             return refused(found, problem);
         };
         let vocabulary = language.vocabulary().map_err(RequestError::from)?;
         Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
     }
 
-    /// What holds a turn: a budget to its thoughts, a grammar to what follows them, and schemas to
-    /// its calls. `must` is the grammar of calls that must be made.
+    /// What holds a turn: a budget to its thoughts, a form to what follows them, and schemas to its
+    /// calls. `must` is the grammar of calls that must be made.
     fn guard(
         &self,
         sampling: &Sampling,
-        speech: &Speech,
+        speech: &mut Speech,
         prompt: &str,
-        tools: &Tools,
+        asked: (&Ask, &Tools),
         must: Option<Matcher>,
     ) -> Result<Option<Box<dyn Constraint>>> {
+        let (ask, tools) = asked;
         let language = self.language();
         let format = language.format()?;
         let most = if sampling.think == Think::Off { Some(0) } else { sampling.think_budget };
-        let matcher = if must.is_some() { must } else { self.matcher(sampling)? };
-        if let (Some(tags), None, Some(matcher)) = (format.thinking, format.channels, &matcher) {
+        let syntax = format.syntax.filter(|_| !tools.is_empty());
+        let messages = syntax.is_some_and(Syntax::by_message);
+        let forced = must.is_some();
+        let mut held = Held::default();
+        let mut ways = Vec::new();
+        match must {
+            Some(must) if messages => held.all = Some(Box::new(must)),
+            Some(must) => ways.push(must),
+            None => {
+                let form = self.matcher(sampling)?;
+                if form.is_some() && !messages {
+                    speech.formed(Vec::new());
+                }
+                if let (Some(form), Some(syntax)) = (&form, syntax.filter(|_| !messages)) {
+                    ways.push(self.calls_beside(form, speech, syntax, (ask, tools))?);
+                }
+                ways.extend(form);
+            }
+        }
+        let said = Said::new(ways);
+        if let (Some(tags), None, Some(said)) = (format.thinking, format.channels, &said) {
             let vocabulary = language.vocabulary().map_err(RequestError::from)?;
-            let after = After::new(matcher.clone(), vocabulary, tags.close, most);
+            let after = After::new(said.clone(), vocabulary, tags.close, most);
             let after = after.map_err(RequestError::from)?;
             let closed = prompt.trim_end().ends_with(tags.close);
             return Ok(Some(match speech.is_thinking() {
                 true => Box::new(after),
-                false if closed || most == Some(0) => Box::new(matcher.clone()),
+                false if closed || most == Some(0) => Box::new(said.clone()),
                 false => Box::new(after.or_at_once(tags.open)),
             }));
         }
-        let budget = most.zip(format.end_of_thoughts()).map(|(tokens, end)| {
+        let budget = most.zip(format.end_of_thoughts(forced)).map(|(tokens, end)| {
             Budget::new(tokens, language.tokenizer.encode(end, Special::Parse))
         });
-        let watch = || match format.syntax.filter(|_| !tools.is_empty()) {
-            Some(syntax) => Watch::new(language, syntax, tools.all()),
-            None => Ok(None),
-        };
-        let held = match matcher {
-            Some(matcher) => Held::Said(Box::new(matcher)),
-            None => watch()?.map_or(Held::Nothing, |calls| Held::Calls(Box::new(calls))),
-        };
-        if budget.is_none() && matches!(held, Held::Nothing) {
+        if let Some(syntax) = syntax.filter(|_| !forced && (said.is_none() || messages)) {
+            let watch = Watch::new(language, syntax, tools.all(), !ask.single)?;
+            held.calls = watch.map(Box::new);
+        }
+        held.said = said.map(Box::new);
+        if budget.is_none() && held.is_nothing() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Guard::new(speech.clone(), budget, held))))
+        Ok(Some(Box::new(Guard { speech: speech.clone(), budget, held })))
+    }
+
+    /// Calls that may be made instead of an answer of a form. What an answer is tells its beginning.
+    fn calls_beside(
+        &self,
+        form: &Matcher,
+        speech: &mut Speech,
+        syntax: &Syntax,
+        (ask, tools): (&Ask, &Tools),
+    ) -> Result<Matcher> {
+        let language = self.language();
+        let refused = |problem: &str| {
+            let problem = problem.to_owned();
+            Err(Error::Option { option: "grammar", found: "with tools".into(), problem })
+        };
+        let shapes = syntax.shapes(tools.all(), !ask.single);
+        let openings: Vec<String> = shapes.into_iter().map(|calls| calls.open).collect();
+        let alike = openings.iter().any(|open| {
+            let mut form = form.clone();
+            let ids = language.tokenizer.encode(open, Special::Parse);
+            ids.into_iter().all(|id| form.accept(id).is_ok())
+        });
+        if alike {
+            return refused(
+                "an answer of this form may begin as a call does: use a form that does not, or ask \
+                 for one of them",
+            );
+        }
+        let Some(calls) = calls::grammar(language, syntax, tools.all(), !ask.single) else {
+            return refused("a tool's arguments can't be written in the model's syntax of calls");
+        };
+        speech.formed(openings);
+        let vocabulary = language.vocabulary().map_err(RequestError::from)?;
+        Ok(calls.compile(vocabulary).map_err(RequestError::from)?)
     }
 }
 
@@ -200,6 +266,7 @@ impl Model {
 pub struct Turn {
     events: Events,
     speech: Speech,
+    scores: Option<Scores>,
     /// Read, but not taken.
     waiting: std::vec::IntoIter<Delta>,
     over: bool,
@@ -223,9 +290,27 @@ impl Turn {
     pub fn usage(&self) -> Usage {
         self.usage
     }
+    /// The stop text that ended it, if one did.
+    pub fn stop(&self) -> Option<&str> {
+        self.speech.stop()
+    }
+    /// The tokens since this was last asked, up to those of which it is not known yet what they are
+    /// part of. Without [`Ask::logprobs`] there are none.
+    pub fn scores(&mut self) -> Vec<Scored> {
+        self.scores.as_mut().map(Scores::take).unwrap_or_default()
+    }
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
+    }
+    fn token(&mut self, chosen: Chosen) -> Vec<Delta> {
+        self.usage.generated += 1;
+        let (id, part) = (chosen.id, self.speech.part(chosen.id));
+        let deltas = self.speech.push(id);
+        if let Some(scores) = &mut self.scores {
+            scores.push(chosen, self.speech.bytes(id.0).to_vec(), part, &deltas);
+        }
+        deltas
     }
 }
 
@@ -246,12 +331,10 @@ impl Iterator for Turn {
                     self.usage.cached = cached;
                     continue;
                 }
-                Event::Token(chosen) => {
-                    self.usage.generated += 1;
-                    self.speech.push(chosen.id)
-                }
+                Event::Token(chosen) => self.token(chosen),
                 Event::Done(finish, usage) => {
                     (self.finish, self.usage, self.over) = (Some(finish), usage, true);
+                    self.scores.iter_mut().for_each(Scores::end);
                     self.speech.finish(finish != Finish::Stop)
                 }
                 Event::Failed(error) => {

@@ -1,7 +1,8 @@
 //! Arrays as rules: items in order, counted where the schema counts them.
-use super::Spacing;
-use super::rules::{Rules, literal, quoted};
+use super::rules::{Rules, quoted};
 use super::shape::{Arrays, Contains, Places, Shape, both, opposite};
+use super::write::{Key, Writer, written};
+use crate::notation::{Mark, Quotes};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -97,46 +98,6 @@ impl Rules {
         Some(texts)
     }
 
-    /// `name`_i is what follows i items.
-    pub(super) fn array(
-        &self,
-        name: &str,
-        array: &Arrays,
-        spacing: Spacing,
-        out: &mut String,
-    ) -> Result<(), String> {
-        let comma = literal(spacing.comma());
-        if let Some(contains) = &array.contains {
-            return self.counted(name, array, contains, &comma, out);
-        }
-        if let Some(values) = self.constants(array).filter(|_| array.unique) {
-            arrangements(name, array, &values, &comma, out);
-            return Ok(());
-        }
-        let longest = self.longest(array);
-        let _ = writeln!(out, "{name}: \"[\" {name}_0");
-        let last = array.prefix.len() as u64;
-        for i in 0..=last.min(longest.unwrap_or(last)) {
-            let mut options = Vec::new();
-            if i >= array.min {
-                options.push("\"]\"".to_owned());
-            }
-            let more = longest.is_none_or(|longest| i < longest);
-            let sep = if i == 0 { String::new() } else { format!("{comma} ") };
-            let item = self.name(array.item(i));
-            if more && i < last {
-                options.push(format!("{sep}{item} {name}_{}", i + 1));
-            } else if more {
-                // The first of the rest, then as many as may follow.
-                let min = array.min.saturating_sub(i + 1);
-                let rest = repeated(&format!("({comma} {item})"), min, longest.map(|l| l - i - 1));
-                options.push(format!("{sep}{item} {rest} \"]\""));
-            }
-            let _ = writeln!(out, "{name}_{i}: {}", options.join(" | "));
-        }
-        Ok(())
-    }
-
     /// Where one more item leads.
     fn steps(&self, array: &Arrays, contains: &Contains, (i, k): Seen) -> Vec<(Places, Seen)> {
         if array.max.is_some_and(|max| i >= max) {
@@ -175,66 +136,133 @@ impl Rules {
             good.extend(more);
         }
     }
+}
+
+impl Writer<'_> {
+    /// `name`_i is what follows i items.
+    pub(super) fn array(&mut self, name: &str, array: &Arrays, depth: usize) -> Result<(), String> {
+        let rules = self.rules;
+        if let Some(contains) = &array.contains {
+            return self.counted(name, array, contains, depth);
+        }
+        if let Some(values) = rules.constants(array).filter(|_| array.unique) {
+            self.arrangements(name, array, &values, depth);
+            return Ok(());
+        }
+        let [between, close] = self.begin(name, "0", depth);
+        let longest = rules.longest(array);
+        let last = array.prefix.len() as u64;
+        for i in 0..=last.min(longest.unwrap_or(last)) {
+            let mut options = Vec::new();
+            if i >= array.min {
+                options.push(close.clone());
+            }
+            if longest.is_none_or(|longest| i < longest) {
+                let sep = if i == 0 { "" } else { &between };
+                let item = self.item(array.item(i), depth)?;
+                let rest = if i < last {
+                    format!("{name}_{}", i + 1)
+                } else {
+                    // The first of the rest, then as many as may follow.
+                    let min = array.min.saturating_sub(i + 1);
+                    let one = format!("({between} {item})");
+                    [&repeated(&one, min, longest.map(|l| l - i - 1)), &close[..]].join(" ")
+                };
+                options.push([sep, &item, &rest].join(" "));
+            }
+            let _ = writeln!(self.out, "{name}_{i}: {}", options.join(" | "));
+        }
+        Ok(())
+    }
+
+    /// Begins an array. Returns what is between items and what closes it.
+    fn begin(&mut self, name: &str, first: &str, depth: usize) -> [String; 2] {
+        let frame = &self.notation(depth).list;
+        let open = written(&frame.open);
+        let _ = writeln!(self.out, "{name}: {open} {name}_{first}");
+        [&frame.between, &frame.close].map(|marks| written(marks))
+    }
+
+    fn item(&mut self, places: &Places, depth: usize) -> Result<String, String> {
+        self.value(&self.notation(depth).list, depth, &Key::None, places)
+    }
 
     /// `name`_i_k is what follows i items, k of which count.
     fn counted(
-        &self,
+        &mut self,
         name: &str,
         array: &Arrays,
         contains: &Contains,
-        comma: &str,
-        out: &mut String,
+        depth: usize,
     ) -> Result<(), String> {
-        let good = self.counts(array, contains)?;
-        let _ = writeln!(out, "{name}: \"[\" {name}_0_0");
+        let rules = self.rules;
+        let good = rules.counts(array, contains)?;
+        let [between, close] = self.begin(name, "0_0", depth);
         let mut sorted: Vec<&Seen> = good.iter().collect();
         sorted.sort();
         for (i, k) in sorted {
             let mut options = Vec::new();
             if *i >= array.min && *k >= contains.min {
-                options.push("\"]\"".to_owned());
+                options.push(close.clone());
             }
-            let sep = if *i == 0 { String::new() } else { format!("{comma} ") };
-            for (places, next) in self.steps(array, contains, (*i, *k)) {
+            let sep = if *i == 0 { "" } else { &between };
+            for (places, next) in rules.steps(array, contains, (*i, *k)) {
                 if good.contains(&next) {
-                    options.push(format!(
-                        "{sep}{} {name}_{}_{}",
-                        self.name(&places),
-                        next.0,
-                        next.1
-                    ));
+                    let item = self.item(&places, depth)?;
+                    options.push(format!("{sep} {item} {name}_{}_{}", next.0, next.1));
                 }
             }
-            let _ = writeln!(out, "{name}_{i}_{k}: {}", options.join(" | "));
+            let _ = writeln!(self.out, "{name}_{i}_{k}: {}", options.join(" | "));
         }
         Ok(())
+    }
+
+    /// `name`_s is what follows the constants in the set s, whatever their order.
+    fn arrangements(&mut self, name: &str, array: &Arrays, values: &[String], depth: usize) {
+        let [between, close] = self.begin(name, "0", depth);
+        let values: Vec<String> = values.iter().map(|v| self.constant(v, depth)).collect();
+        for set in 0u32..1 << values.len() {
+            let count = u64::from(set.count_ones());
+            let mut options = Vec::new();
+            if count >= array.min {
+                options.push(close.clone());
+            }
+            if array.max.is_none_or(|max| count < max) {
+                let sep = if count == 0 { "" } else { &between };
+                for (i, value) in values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
+                    options.push(format!("{sep} {value} {name}_{}", set | 1 << i));
+                }
+            }
+            if !options.is_empty() && array.max.is_none_or(|max| count <= max) {
+                let _ = writeln!(self.out, "{name}_{set}: {}", options.join(" | "));
+            }
+        }
+    }
+
+    /// A constant, given as JSON, as an item.
+    fn constant(&self, json: &str, depth: usize) -> String {
+        let notation = self.notation(depth);
+        let frame = &notation.list;
+        let text: Option<String> = serde_json::from_str(json).ok();
+        let mut marks = frame.before.clone();
+        match (&text, &frame.bare, &notation.quotes) {
+            (Some(text), Some(_), _) => marks.push(Mark::Text(text.clone())),
+            (Some(text), None, Quotes::Marks(open, end)) => {
+                marks.extend([open.clone(), Mark::Text(text.clone()), end.clone()]);
+            }
+            _ => marks.push(Mark::Text(json.to_owned())),
+        }
+        if let Some(bare) = &frame.bare {
+            marks.extend([Mark::Text(bare.pad.clone()), bare.end.clone()]);
+        }
+        marks.extend(frame.after.iter().cloned());
+        written(&marks)
     }
 }
 
 /// How far items are counted.
 fn last(array: &Arrays) -> u64 {
     (array.prefix.len() as u64).max(array.min).max(array.max.unwrap_or(0)).max(1)
-}
-
-/// `name`_s is what follows the constants in the set s, whatever their order.
-fn arrangements(name: &str, array: &Arrays, values: &[String], comma: &str, out: &mut String) {
-    let _ = writeln!(out, "{name}: \"[\" {name}_0");
-    for set in 0u32..1 << values.len() {
-        let count = u64::from(set.count_ones());
-        let mut options = Vec::new();
-        if count >= array.min {
-            options.push("\"]\"".to_owned());
-        }
-        if array.max.is_none_or(|max| count < max) {
-            let sep = if count == 0 { String::new() } else { format!("{comma} ") };
-            for (i, value) in values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 0) {
-                options.push(format!("{sep}{} {name}_{}", literal(value), set | 1 << i));
-            }
-        }
-        if !options.is_empty() && array.max.is_none_or(|max| count <= max) {
-            let _ = writeln!(out, "{name}_{set}: {}", options.join(" | "));
-        }
-    }
 }
 
 fn repeated(part: &str, min: u64, max: Option<u64>) -> String {

@@ -17,10 +17,14 @@ mod own;
 mod read;
 mod rules;
 mod shape;
+mod strings;
 mod text;
+mod write;
 
 use crate::error::GrammarError;
+use crate::notation::Notation;
 use serde_json::Value;
+use write::{Which, Writer};
 
 pub(crate) use rules::literal;
 pub(crate) use text::matches_nothing;
@@ -50,5 +54,16 @@ impl Spacing {
 /// What is not supported or makes no sense, with its place.
 pub(crate) fn lark(schema: &Value, spacing: Spacing) -> Result<String, GrammarError> {
     let reader = read::Reader::new(schema)?;
-    rules::Rules::collect(reader)?.lark(spacing)
+    let notation = [Notation::json(spacing)];
+    Writer::write(&rules::Rules::collect(reader)?, &notation, Which::All)
+}
+
+/// The Lark grammar of the objects that a schema allows, by `notations`: the object's own, that of the
+/// values in it, and so on.
+///
+/// # Errors
+/// The same, and what can't be written in the notation.
+pub(crate) fn objects(schema: &Value, notations: &[Notation]) -> Result<String, GrammarError> {
+    let reader = read::Reader::new(schema)?;
+    Writer::write(&rules::Rules::collect(reader)?, notations, Which::Objects)
 }

@@ -1,10 +1,9 @@
 //! Objects as rules: properties in order, counted where the schema counts them.
-use super::Spacing;
-use super::rules::{Rules, literal, quoted, terminal};
-use super::shape::{Keys, Objects, Places, Strings};
-use crate::pattern::Spelling;
+use super::rules::Rules;
+use super::shape::{Keys, Objects, Places};
+use super::strings;
+use super::write::{Key, Writer, written};
 use std::fmt::Write;
-use std::rc::Rc;
 
 /// Most named properties, most properties that are counted, and most rules of an object.
 const MOST_NAMED: usize = 5_000;
@@ -101,87 +100,103 @@ impl Rules {
         let cap = object.max.unwrap_or(min).max(1);
         Ok(Plan { named, required: from, other, min, max: object.max, cap })
     }
+}
 
+impl Writer<'_> {
     /// `name`_i_k is what follows the properties before the i-th, k of which are there.
     pub(super) fn object(
-        &self,
+        &mut self,
         name: &str,
         object: &Objects,
-        spacing: Spacing,
-        out: &mut String,
+        depth: usize,
     ) -> Result<(), String> {
         let object = object.clone().spelled_out()?;
-        let plan = self.plan(&object)?;
+        let (rules, frame) = (self.rules, &self.notation(depth).object);
+        let mut plan = rules.plan(&object)?;
         if plan.named.len() * (plan.cap as usize + 1) > MOST_STATES {
             return Err(format!("an object has more than {MOST_STATES} states"));
         }
-        let (comma, colon) = (literal(spacing.comma()), spacing.colon());
-        let mut keys = Vec::new();
-        for (i, (set, places)) in plan.other.iter().enumerate() {
-            let terminal = other_key(&object, set, colon)?;
-            let _ = writeln!(out, "K{}_{i}: {terminal}", name.to_uppercase());
-            keys.push(format!("K{}_{i} {}", name.to_uppercase(), self.name(places)));
+        if frame.named {
+            plan.other.clear();
         }
-        let state =
-            |i: usize, s: Seen| format!("{name}_{i}_{}{}", s.count, if s.other { "x" } else { "" });
+        let (named, unnamed) = self.values(&object, &plan, depth)?;
+        let [between, close] = [&frame.between, &frame.close].map(|marks| written(marks));
         let first = Seen { count: 0, other: false };
-        let _ = writeln!(out, "{name}: \"{{\" {}", state(0, first));
-        let last = plan.named.len();
+        let open = written(&frame.open);
+        let _ = writeln!(self.out, "{name}: {open} {}", state(name, 0, first));
         let mut open = vec![(0, first)];
         let mut done = std::collections::HashSet::new();
         while let Some((i, seen)) = open.pop() {
             if !done.insert((i, seen.count, seen.other)) {
                 continue;
             }
-            let sep = if seen.count == 0 { String::new() } else { format!("{comma} ") };
+            let sep = if seen.count == 0 { "" } else { &between };
             let mut options = Vec::new();
-            let mut go = |i: usize, next: Seen, before: String| {
+            let mut go = |i: usize, next: Seen, before: &str| {
                 if plan.ends(i, next) {
-                    options.push(format!("{before}{}", state(i, next)));
+                    let sep = if before.is_empty() { "" } else { sep };
+                    options.push([sep, before, &state(name, i, next)].join(" "));
                     open.push((i, next));
                 }
             };
-            if let Some((key, places, required)) = plan.named.get(i) {
-                if plan.more(seen) {
-                    let key = literal(&format!("{}{colon}", quoted(key)));
-                    let value = self.name(places);
-                    go(i + 1, plan.after(seen, false), format!("{sep}{key} {value} "));
+            if let Some(value) = named.get(i) {
+                if let Some(value) = value.as_ref().filter(|_| plan.more(seen)) {
+                    go(i + 1, plan.after(seen, false), value);
                 }
-                if !required {
-                    go(i + 1, seen, String::new());
+                if !plan.named[i].2 {
+                    go(i + 1, seen, "");
                 }
             } else {
-                for key in keys.iter().filter(|_| plan.more(seen)) {
-                    go(last, plan.after(seen, true), format!("{sep}{key} "));
+                for value in unnamed.iter().filter(|_| plan.more(seen)) {
+                    go(i, plan.after(seen, true), value);
                 }
                 if seen.count >= plan.min {
-                    options.push("\"}\"".to_owned());
+                    options.push(close.clone());
                 }
             }
-            let _ = writeln!(out, "{}: {}", state(i, seen), options.join(" | "));
+            let _ = writeln!(self.out, "{}: {}", state(name, i, seen), options.join(" | "));
         }
         Ok(())
     }
 }
 
+type Values = (Vec<Option<String>>, Vec<String>);
+
+impl Writer<'_> {
+    /// The plan's properties with their values, those that can't be written left out; and what else
+    /// there may be.
+    fn values(&mut self, object: &Objects, plan: &Plan, depth: usize) -> Result<Values, String> {
+        let notation = self.notation(depth);
+        let frame = &notation.object;
+        let taken: Vec<String> = object.named.iter().map(|(name, _)| name.clone()).collect();
+        let mut unnamed = Vec::new();
+        for (set, places) in &plan.other {
+            let (keys, without) = (&notation.keys, &notation.without);
+            let key = Key::Any(strings::key(keys, set, &taken, &object.names, without)?);
+            unnamed.push(self.value(frame, depth, &key, places)?);
+        }
+        let mut named = Vec::new();
+        for (key, places, required) in &plan.named {
+            named.push(match notation.keys.spelled(key) {
+                Some(spelled) => {
+                    let key = Key::Named { name: (*key).to_owned(), spelled };
+                    Some(self.value(frame, depth, &key, places)?)
+                }
+                None if *required => {
+                    return Err(format!("the key {key:?} can't be written in this notation"));
+                }
+                None => None,
+            });
+        }
+        Ok((named, unnamed))
+    }
+}
+
+fn state(name: &str, i: usize, seen: Seen) -> String {
+    format!("{name}_{i}_{}{}", seen.count, if seen.other { "x" } else { "" })
+}
+
 /// Whether the object's names allow this one.
 fn allowed(object: &Objects, name: &str) -> bool {
     object.names.iter().all(|names| names.hold(name).unwrap_or(false))
-}
-
-/// A key that is not named, with what follows it.
-fn other_key(object: &Objects, keys: &Keys, colon: &str) -> Result<String, String> {
-    let mut all = Strings::default();
-    all.patterns.extend(keys.all.iter().map(|p| (Rc::clone(p), false)));
-    all.not = object.named.iter().map(|(name, _)| name.clone()).collect();
-    let mut parts = vec![terminal(&all, "")?];
-    for pattern in &keys.none {
-        let body = pattern.whole(Spelling::Json, true)?;
-        parts.push(format!(r"~(/\x{{22}}(?:{body})\x{{22}}/)"));
-        parts.push(terminal(&Strings::default(), "")?);
-    }
-    for names in &object.names {
-        parts.push(terminal(names, "")?);
-    }
-    Ok(format!("({}) {}", parts.join(" & "), literal(colon)))
 }

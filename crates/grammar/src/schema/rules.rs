@@ -1,11 +1,7 @@
 //! The rules of a schema's grammar: one for each set of places that a value must satisfy.
-use super::Spacing;
-use super::number::Written;
 use super::read::Reader;
 use super::shape::{NOT, Objects, Places, Shape, Strings};
-use super::text::counts;
 use crate::error::GrammarError;
-use crate::pattern::{ANY_JSON, Spelling};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -13,18 +9,10 @@ type Result<T> = std::result::Result<T, GrammarError>;
 
 /// Most rules of a schema.
 const MOST_RULES: usize = 5_000;
-/// Most bytes of a grammar.
-const MOST_BYTES: usize = 4 << 20;
-/// A character of a string that is nothing but a string: any spelling of one character.
-const FREE: &str = concat!(
-    r"(?:[^\x{0}-\x{1F}\x{22}\x{5C}]|\x{5C}(?:[\x{22}\x{5C}\x{2F}bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}",
-    r"|[dD][0-7][0-9a-fA-F]{2}|[dD][89abAB][0-9a-fA-F]{2}\x{5C}u[dD][c-fC-F][0-9a-fA-F]{2})))"
-);
-
 /// A value: what it may be, and whether any finite value is.
 pub(super) struct Rule {
     /// A place that it is for.
-    at: String,
+    pub(super) at: String,
     pub(super) shapes: Vec<Shape>,
     pub(super) live: bool,
 }
@@ -90,7 +78,7 @@ impl Rules {
         }
     }
 
-    fn shape_lives(&self, shape: &Shape) -> bool {
+    pub(super) fn shape_lives(&self, shape: &Shape) -> bool {
         match shape {
             Shape::Array(a) => self.array_lives(a),
             Shape::Object(o) => self.object_lives(o),
@@ -108,64 +96,21 @@ impl Rules {
         self.numbers.get(places).and_then(|i| self.rules.get(*i)).map(|rule| &rule.shapes[..])
     }
 
-    /// The name of the rule for these places.
-    pub(super) fn name(&self, places: &Places) -> String {
-        format!("v{}", self.numbers.get(places).copied().unwrap_or_default())
+    /// The number of the rule for these places.
+    pub(super) fn number(&self, places: &Places) -> usize {
+        self.numbers.get(places).copied().unwrap_or_default()
     }
 
-    /// Writes the grammar.
-    ///
-    /// # Errors
-    /// What is too large to be written, with its place.
-    pub fn lark(&self, spacing: Spacing) -> Result<String> {
-        let mut out = "start: v0\n".to_owned();
-        for (i, rule) in self.rules.iter().enumerate().filter(|(_, r)| r.live) {
-            self.rule(i, rule, spacing, &mut out)
-                .map_err(|what| GrammarError::Schema { path: rule.at.clone(), what })?;
-            if out.len() > MOST_BYTES {
-                return Err(GrammarError::TooLarge(format!(
-                    "the schema's grammar has more than {MOST_BYTES} bytes"
-                )));
-            }
-        }
-        Ok(out)
-    }
-
-    fn rule(
-        &self,
-        number: usize,
-        rule: &Rule,
-        spacing: Spacing,
-        out: &mut String,
-    ) -> std::result::Result<(), String> {
-        let (mut scalars, mut options) = (Vec::new(), Vec::new());
-        for (i, shape) in rule.shapes.iter().enumerate().filter(|(_, s)| self.shape_lives(s)) {
+    /// The strings of a rule, and its other shapes that live.
+    pub(super) fn parted(&self, number: usize) -> (Vec<&Strings>, Vec<&Shape>) {
+        let (mut strings, mut others) = (Vec::new(), Vec::new());
+        for shape in self.rules[number].shapes.iter().filter(|s| self.shape_lives(s)) {
             match shape {
-                Shape::Null => scalars.push("\"null\"".to_owned()),
-                Shape::Bool(b) => scalars.push(format!("\"{b}\"")),
-                Shape::String(s) => scalars.push(string(s)?),
-                Shape::Number(n) => match n.lark()? {
-                    Written::Terminal(terminal) => scalars.push(terminal),
-                    Written::Rule(rule) => options.push(rule),
-                },
-                Shape::Array(a) => {
-                    let name = format!("a{number}_{i}");
-                    self.array(&name, a, spacing, out)?;
-                    options.push(name);
-                }
-                Shape::Object(o) => {
-                    let name = format!("o{number}_{i}");
-                    self.object(&name, o, spacing, out)?;
-                    options.push(name);
-                }
+                Shape::String(s) => strings.push(s),
+                other => others.push(other),
             }
         }
-        if !scalars.is_empty() {
-            let _ = writeln!(out, "S{number}: {}", scalars.join(" | "));
-            options.push(format!("S{number}"));
-        }
-        let _ = writeln!(out, "v{number}: {}", options.join(" | "));
-        Ok(())
+        (strings, others)
     }
 }
 
@@ -192,47 +137,6 @@ impl Objects {
         }
         Ok(self)
     }
-}
-
-/// A string as a terminal.
-fn string(strings: &Strings) -> std::result::Result<String, String> {
-    if let Some(values) = &strings.values {
-        let all: Vec<String> = values.iter().map(|v| literal(&quoted(v))).collect();
-        return Ok(all.join(" | "));
-    }
-    if strings.patterns.is_empty() && strings.not.is_empty() && strings.absent.is_empty() {
-        let counts = counts(strings.min, strings.max)?;
-        return Ok(format!(r"/\x{{22}}{FREE}{counts}\x{{22}}/"));
-    }
-    terminal(strings, "")
-}
-
-/// Strings in their one spelling, followed by `after`.
-pub(super) fn terminal(strings: &Strings, after: &str) -> std::result::Result<String, String> {
-    let tail = literal(after);
-    let tail = if after.is_empty() { String::new() } else { format!(" {tail}") };
-    let mut all = Vec::new();
-    if let Some(values) = &strings.values {
-        let values: Vec<String> = values.iter().map(|v| literal(&quoted(v))).collect();
-        return Ok(format!("({}){tail}", values.join(" | ")));
-    }
-    for (pattern, whole) in &strings.patterns {
-        let body = pattern.whole(Spelling::Json, !whole)?;
-        all.push(format!(r"/\x{{22}}(?:{body})\x{{22}}/"));
-    }
-    if all.is_empty() || strings.min > 0 || strings.max.is_some() {
-        let counts = counts(strings.min, strings.max)?;
-        all.push(format!(r"/\x{{22}}{ANY_JSON}{counts}\x{{22}}/"));
-    }
-    for (pattern, whole) in &strings.absent {
-        let body = pattern.whole(Spelling::Json, !whole)?;
-        all.push(format!(r"~(/\x{{22}}(?:{body})\x{{22}}/)"));
-    }
-    if !strings.not.is_empty() {
-        let not: Vec<String> = strings.not.iter().map(|v| literal(&quoted(v))).collect();
-        all.push(format!("~({})", not.join(" | ")));
-    }
-    Ok(format!("({}){tail}", all.join(" & ")))
 }
 
 /// A JSON string.

@@ -14,6 +14,8 @@ pub struct Channels {
     pub read: fn(&str, &Tools) -> Option<Recipient>,
     /// Ends a message to itself and begins one to the person.
     pub answer: &'static str,
+    /// Ends a message to itself and begins one to a tool, up to its name, if calls are messages.
+    pub call: Option<&'static str>,
     /// The name of the syntax of calls, if they are messages themselves.
     pub syntax: &'static str,
     /// A template that has all of these texts has these messages.
@@ -39,6 +41,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         ends: &["<|end|>", "<|call|>", "<|return|>"],
         read: harmony,
         answer: "<|end|><|start|>assistant<|channel|>final<|message|>",
+        call: Some("<|end|><|start|>assistant<|channel|>commentary to=functions."),
         syntax: "harmony",
         marks: &["<|start|>assistant", "<|channel|>analysis"],
     },
@@ -48,6 +51,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         ends: &["<|eom|>", "<|eot|>"],
         read: muse,
         answer: "<|eom|><|start|>assistant to=user<|message|>",
+        call: None,
         syntax: "",
         marks: &["<|start|>assistant to=self<|message|>"],
     },
@@ -57,6 +61,7 @@ pub(crate) const CHANNELS: &[Channels] = &[
         ends: &["<|eot_id|>"],
         read: functionary,
         answer: ">>>all\n",
+        call: None,
         syntax: "functionary_v3_2",
         marks: &[">>>${recipient}"],
     },

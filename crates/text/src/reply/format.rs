@@ -23,6 +23,8 @@ pub struct Format {
     pub shows_tools: bool,
     /// How many past calls of one answer its template shows it: 0, 1, or 2 for any number.
     pub shows_calls: usize,
+    /// Whether its template refuses a message of thoughts, text and a call all at once.
+    pub one_or_other: bool,
     markup: Arc<Markup>,
 }
 
@@ -43,7 +45,8 @@ impl Format {
         let calls = calls.map(|tag| (tag, tokens(tag, false)));
         let markup = Arc::new(Markup::new(calls.chain(others)));
         let (shows_tools, shows_calls) = (syntax.is_some(), 2 * usize::from(syntax.is_some()));
-        Format { syntax, thinking, channels, shows_tools, shows_calls, markup }
+        let one_or_other = false;
+        Format { syntax, thinking, channels, shows_tools, shows_calls, one_or_other, markup }
     }
     /// Of a template.
     pub fn of(template: &Template, tokens: impl Fn(&str, bool) -> Vec<Range<usize>>) -> Format {
@@ -55,11 +58,18 @@ impl Format {
         });
         let shows_calls = printed.map_or(0, |(_, count)| count);
         let shows_tools = shows_tools(template);
-        Format { shows_tools, shows_calls, ..Format::new(syntax, thinking, channels, tokens) }
+        let one_or_other = shows_calls > 0 && one_or_other(template);
+        Format {
+            shows_tools,
+            shows_calls,
+            one_or_other,
+            ..Format::new(syntax, thinking, channels, tokens)
+        }
     }
     /// A conversation as the template can show it. Past calls that it would leave out are part of
     /// what was said, in the model's own syntax; where it takes one call at a time, several are
-    /// several messages, each with its result.
+    /// several messages, each with its result. Where it takes no thoughts, text and calls all in one
+    /// message, the text is part of the thoughts.
     ///
     /// # Errors
     /// Tools or calls that the model would not get to see.
@@ -72,6 +82,9 @@ impl Format {
             chat.messages.iter_mut().try_for_each(|message| self.say_calls(message))?;
         } else if self.shows_calls == 1 {
             chat.messages = one_by_one(chat.messages);
+        }
+        if self.one_or_other {
+            chat.messages.iter_mut().for_each(think_what_is_said);
         }
         Ok(chat)
     }
@@ -91,9 +104,10 @@ impl Format {
         message.content = Some(Content::Text(said + &text.ok_or(FormatError::Calls)?));
         Ok(())
     }
-    /// The text that ends thoughts; none if there are no thoughts.
-    pub fn end_of_thoughts(&self) -> Option<&'static str> {
-        let message = self.channels.map(|channels| channels.answer);
+    /// The text that ends thoughts, and begins an answer or, if one must be made, a call. None if
+    /// there are no thoughts.
+    pub fn end_of_thoughts(&self, call: bool) -> Option<&'static str> {
+        let message = self.channels.map(|c| c.call.filter(|_| call).unwrap_or(c.answer));
         message.or(self.thinking.map(|tags| tags.close))
     }
     /// The tokens that a [`Reader`] must be told of by name.
@@ -131,6 +145,19 @@ fn one_by_one(messages: Vec<Message>) -> Vec<Message> {
         out.extend(results);
     }
     out
+}
+
+/// Joins what is said before a call to the thoughts, if there are both.
+fn think_what_is_said(message: &mut Message) {
+    let said = message.content.as_ref().map(Content::text).filter(|text| !text.is_empty());
+    if let (false, Some(thought), Some(said)) =
+        (message.tool_calls.is_empty(), &mut message.reasoning_content, said)
+        && !thought.is_empty()
+    {
+        *thought += "\n\n";
+        *thought += &said;
+        message.content = None;
+    }
 }
 
 /// What a template can't show its model.
@@ -219,22 +246,9 @@ fn written(
     content: Option<&str>,
     calls: &[(&str, Value)],
 ) -> Option<(String, String)> {
-    let mut chat = Chat {
-        messages: vec![Message::new(Role::User, "Paint and list.")],
-        tools: probe_tools(),
-        add_generation_prompt: true,
-        ..Chat::default()
-    };
+    let mut chat = asked();
     let prompt = template.render(&chat, NOW).ok()?.text;
-    let call = |(index, (name, arguments)): (usize, &(&str, Value))| ToolCall {
-        id: Some(format!("probe000{index}")),
-        function: Function { name: (*name).to_owned(), arguments: arguments.clone() },
-    };
-    chat.messages.push(Message {
-        content: content.map(|text| Content::Text(text.to_owned())),
-        tool_calls: calls.iter().enumerate().map(call).collect(),
-        ..Message::new(Role::Assistant, "")
-    });
+    chat.messages.push(answer(content, calls));
     chat.add_generation_prompt = false;
     let whole = template.render(&chat, NOW).ok()?.text;
     let same = |(a, b): &(char, char)| a == b;
@@ -246,15 +260,41 @@ fn written(
     Some((before.to_owned(), after.to_owned()))
 }
 
+/// A conversation that asks for an answer of calls.
+fn asked() -> Chat {
+    let messages = vec![Message::new(Role::User, "Paint and list.")];
+    Chat { messages, tools: probe_tools(), add_generation_prompt: true, ..Chat::default() }
+}
+
+fn answer(content: Option<&str>, calls: &[(&str, Value)]) -> Message {
+    let call = |(index, (name, arguments)): (usize, &(&str, Value))| ToolCall {
+        id: Some(format!("probe000{index}")),
+        function: Function { name: (*name).to_owned(), arguments: arguments.clone() },
+    };
+    Message {
+        content: content.map(|text| Content::Text(text.to_owned())),
+        tool_calls: calls.iter().enumerate().map(call).collect(),
+        ..Message::new(Role::Assistant, "")
+    }
+}
+
+/// Whether the template takes thoughts with a call, and text with a call, but not both.
+fn one_or_other(template: &Template) -> bool {
+    let prints = |said: Option<&str>, thought: Option<&str>| {
+        let reasoning_content = thought.map(str::to_owned);
+        let message = Message { reasoning_content, ..answer(said, &probe_calls()[..1]) };
+        let mut chat = asked();
+        chat.messages.push(message);
+        template.render(&chat, NOW).is_ok()
+    };
+    prints(None, Some("Blue.")) && !prints(Some("So."), Some("Blue."))
+}
+
 /// Whether tools change what the template prints.
 fn shows_tools(template: &Template) -> bool {
-    let mut chat = Chat {
-        messages: vec![Message::new(Role::User, "Paint.")],
-        add_generation_prompt: true,
-        ..Chat::default()
-    };
-    let without = template.render(&chat, NOW).map(|prompt| prompt.text);
-    chat.tools = probe_tools();
+    let mut chat = asked();
     let with = template.render(&chat, NOW).map(|prompt| prompt.text);
+    chat.tools.clear();
+    let without = template.render(&chat, NOW).map(|prompt| prompt.text);
     with.is_ok_and(|text| text.contains("paint_probe") && without.as_ref().ok() != Some(&text))
 }

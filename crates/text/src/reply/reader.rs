@@ -21,6 +21,8 @@ pub struct Reader {
     fresh: bool,
     /// Whether there were thoughts.
     thought: bool,
+    /// With what calls begin, if an answer is calls or has a form.
+    openings: Option<Vec<String>>,
     deltas: Vec<Delta>,
 }
 
@@ -64,6 +66,7 @@ impl Reader {
             strip: false,
             fresh: true,
             thought: false,
+            openings: None,
             deltas: Vec::new(),
         };
         reader.begin(prompt);
@@ -118,6 +121,31 @@ impl Reader {
         self.place == Place::Content
     }
 
+    /// What there is of a message's header, if the answer is in one; with what the prompt gave.
+    pub fn in_header(&self) -> Option<&str> {
+        match &self.place {
+            Place::Header { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+    /// Reads calls only where the answer begins with one of these texts, or a call before it ended:
+    /// what does not has a form, in which nothing is a call.
+    pub fn formed(&mut self, openings: Vec<String>) {
+        self.openings = Some(openings);
+    }
+    /// Whether calls are read here. None if that can't be told yet.
+    fn may_call(&self) -> Option<bool> {
+        let Some(openings) = &self.openings else { return Some(true) };
+        let text = self.tape.text().trim_start();
+        let begins = |open: &String| text.starts_with(open.as_str());
+        let may = |open: &String| open.starts_with(text) && !self.tape.has_ended();
+        match self.fresh {
+            true if openings.iter().any(begins) => Some(true),
+            true if openings.iter().any(may) => None,
+            _ => Some(false),
+        }
+    }
+
     /// Where the prompt leaves off.
     fn begin(&mut self, prompt: &str) {
         if let Some(Channels { start, message, .. }) = self.format.channels
@@ -163,12 +191,14 @@ impl Reader {
         }
     }
     fn content(&mut self) -> bool {
-        if self.fresh
+        let Some(calls) = self.may_call() else { return false };
+        if calls
+            && self.fresh
             && let Some(goes_on) = self.bare()
         {
             return goes_on;
         }
-        let tags = self.tags();
+        let tags = self.tags(calls);
         let texts: Vec<&str> = tags.iter().map(|(text, _)| *text).collect();
         let markup = self.format.markup();
         let (at, tag) = match self.tape.find(&texts, &markup) {
@@ -212,16 +242,18 @@ impl Reader {
         self.begin_call(ops, None, "");
         Some(true)
     }
-    /// The tags that have a meaning in what the model says.
-    fn tags(&self) -> Vec<(&'static str, Tag)> {
+    /// The tags that have a meaning in what the model says, those of calls only if it may be one.
+    fn tags(&self, calls: bool) -> Vec<(&'static str, Tag)> {
         let mut tags = Vec::new();
-        if let Some(syntax) = self.format.syntax.filter(|_| !self.tools.is_empty()) {
+        if let Some(syntax) = self.format.syntax.filter(|_| calls && !self.tools.is_empty()) {
             tags.extend(syntax.calls.iter().filter_map(|(opening, ops)| match opening {
                 Opening::Tag(tag) => Some((*tag, Tag::Call(ops))),
                 _ => None,
             }));
         }
-        if let Some(thinking) = self.format.thinking {
+        // In an answer of a form nothing but a message's end is markup.
+        let free = self.openings.is_none() || self.fresh;
+        if let Some(thinking) = self.format.thinking.filter(|_| free) {
             tags.push((thinking.open, Tag::Think));
             // A token that ends thoughts where there are none is no text either.
             if self.format.markup().is_token(thinking.close) {
@@ -296,7 +328,7 @@ impl Reader {
         self.place = Place::Content;
         let whole = || format!("{}{header}{}", channels.start, channels.message);
         let message = self.format.syntax.and_then(|syntax| {
-            syntax.calls.iter().find(|(opening, _)| *opening == Opening::Message)
+            syntax.calls.iter().find(|(opening, _)| matches!(opening, Opening::Message(_)))
         });
         match ((channels.read)(header, &self.tools), message) {
             (Some(Recipient::User), _) => {}

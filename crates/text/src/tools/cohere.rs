@@ -1,6 +1,6 @@
 //! A list of objects with `tool_name` and `parameters`, between action tokens, or after `Action:` in
 //! a fenced block.
-use super::{Op, Opening, Syntax};
+use super::{Op, Opening, Syntax, tables::listed};
 
 const CALL: &[Op] =
     &[Op::Object { name: &["tool_name"], arguments: &["parameters"], known: false }, Op::End];
@@ -9,16 +9,7 @@ const CALL: &[Op] =
 pub const ACTION: Syntax = Syntax {
     name: "command_r7b",
     models: "Command R7B, Command A",
-    calls: &[(
-        Opening::Tag("<|START_ACTION|>"),
-        &[
-            Op::Text("<|START_ACTION|>"),
-            Op::Space(""),
-            Op::List(CALL),
-            Op::Space(""),
-            Op::Text("<|END_ACTION|>"),
-        ],
-    )],
+    calls: listed!("<|START_ACTION|>", CALL, "<|END_ACTION|>"),
     marks: &["<|START_ACTION|>"],
     tokens: &["<|START_ACTION|>", "<|END_ACTION|>"],
 };

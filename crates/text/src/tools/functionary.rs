@@ -1,6 +1,7 @@
 //! `<function=NAME>{…}</function>`; or messages, each to a recipient: `>>>NAME` and, on the next line,
 //! the arguments.
-use super::{Name, Op, Opening, Syntax, plain};
+use super::shape::text;
+use super::{Header, Name, Op, Opening, Syntax, plain};
 
 /// Version 3.1.
 pub const FUNCTION: Syntax = Syntax {
@@ -25,7 +26,10 @@ pub const FUNCTION: Syntax = Syntax {
 pub const RECIPIENT: Syntax = Syntax {
     name: "functionary_v3_2",
     models: "Functionary 3.2",
-    calls: &[(Opening::Message, &[Op::Json, Op::End])],
+    calls: &[(Opening::Message(&HEADER), &[Op::Json, Op::End])],
     marks: &[">>>${recipient}"],
     tokens: &[],
 };
+
+const HEADER: Header =
+    Header { open: "", after: || text("\n"), before: || text(""), again: Some(">>>") };

@@ -1,6 +1,7 @@
 //! `<|tool_call>call:NAME{key:value,…}<tool_call|>`: JSON with bare keys, and with `<|"|>` for quotes.
-use super::schema::object;
-use super::{Call, Op, Opening, Read, Syntax, Tools, Whole, plain};
+use super::notation;
+use super::shape::text;
+use super::{Call, Declared, Op, Opening, Read, Shape, Syntax, Tools, Whole, plain};
 use serde_json::{Map, Value};
 
 pub const GEMMA: Syntax = Syntax {
@@ -8,13 +9,23 @@ pub const GEMMA: Syntax = Syntax {
     models: "Gemma 4",
     calls: &[(
         Opening::Tag("<|tool_call>"),
-        &[Op::Text("<|tool_call>"), Op::Whole(Whole { until: "<tool_call|>", read, write })],
+        &[
+            Op::Text("<|tool_call>"),
+            Op::Whole(Whole { until: END, read, write, around: ("", None, ""), shapes }),
+        ],
     )],
     marks: &["<|tool_call>call:"],
     tokens: &["<|tool_call>", "<tool_call|>", "<|\"|>"],
 };
 
 const QUOTE: &str = "<|\"|>";
+const END: &str = "<tool_call|>";
+
+fn shapes(tool: &Declared) -> Vec<Shape> {
+    let notation = notation::bare_keys(QUOTE, &[QUOTE, END]);
+    let arguments = Shape::Object(tool.parameters.clone(), notation);
+    vec![Shape::All(vec![text(["call:", &tool.name].concat()), arguments])]
+}
 
 fn read(text: &str, _: &Tools) -> Option<Vec<Read>> {
     let (name, rest) = text.trim().strip_prefix("call:")?.split_once('{')?;
@@ -57,7 +68,7 @@ impl Reader<'_> {
         rest.is_some()
     }
     fn object(&mut self) -> Option<Value> {
-        let mut pairs = Vec::new();
+        let mut pairs = Map::new();
         while !self.takes("}") {
             let key = match self.takes(QUOTE) {
                 true => self.until(QUOTE)?,
@@ -70,12 +81,12 @@ impl Reader<'_> {
             if !self.takes(":") {
                 return None;
             }
-            pairs.push((key, self.value()?));
+            pairs.insert(key, self.value()?);
             if !self.takes(",") {
-                return self.takes("}").then(|| object(pairs))?;
+                return self.takes("}").then_some(Value::Object(pairs));
             }
         }
-        object(pairs)
+        Some(Value::Object(pairs))
     }
     fn value(&mut self) -> Option<Value> {
         self.depth += 1;

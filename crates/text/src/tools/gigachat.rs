@@ -1,8 +1,7 @@
 //! `{"name": …, "arguments": {…}}` after `<|function_call|>`, or before that token was, in a message of
 //! its own.
-use super::{Op, Opening, Syntax};
+use super::{Op, Opening, Syntax, tables::OBJECT};
 
-const OBJECT: Op = Op::Object { name: &["name"], arguments: &["arguments"], known: false };
 const MESSAGE: &str = "<|message_sep|>\n\nfunction call<|role_sep|>\n";
 
 /// Version 3.

@@ -1,6 +1,8 @@
 //! `<|tool_call_start|>[f(a=1, b='x'), g()]<|tool_call_end|>`: calls as Python writes them.
+use super::notation;
 use super::schema::object;
-use super::{Call, Op, Opening, Read, Syntax, Tools, Whole, python};
+use super::shape::text;
+use super::{Call, Declared, Op, Opening, Read, Shape, Syntax, Tools, Whole, python};
 
 pub const LFM2: Syntax = Syntax {
     name: "lfm2",
@@ -9,12 +11,26 @@ pub const LFM2: Syntax = Syntax {
         Opening::Tag("<|tool_call_start|>"),
         &[
             Op::Text("<|tool_call_start|>"),
-            Op::Whole(Whole { until: "<|tool_call_end|>", read, write }),
+            Op::Whole(Whole {
+                until: END,
+                read,
+                write,
+                around: ("[", Some(", "), "]"),
+                shapes: |tool| vec![shape(tool, &[END])],
+            }),
         ],
     )],
     marks: &["List of tools: <|tool_list_start|>"],
     tokens: &["<|tool_call_start|>", "<|tool_call_end|>"],
 };
+
+const END: &str = "<|tool_call_end|>";
+
+/// A call as Python has it.
+pub(super) fn shape(tool: &Declared, without: &[&str]) -> Shape {
+    let arguments = Shape::Object(tool.parameters.clone(), notation::python(without));
+    Shape::All(vec![text([&*tool.name, "("].concat()), arguments, text(")")])
+}
 
 /// Arguments by position are the parameters in their declared order.
 fn read(text: &str, tools: &Tools) -> Option<Vec<Read>> {

@@ -1,7 +1,10 @@
 //! Objects on lines between `<tool_calls>`; `<minimax:tool_call><invoke name="…"><parameter name="…">`; or
 //! elements by the arguments' names, all the way down, each tag after a token.
-use super::schema::{Types, object, property, resolve, typed};
-use super::{Call, Name, Op, Opening, Params, Read, Syntax, Tools, Whole, plain};
+use super::notation;
+use super::schema::{Types, property, resolve, typed};
+use super::shape::text;
+use super::tables::{OBJECT, invoked};
+use super::{Call, Declared, Op, Opening, Read, Shape, Syntax, Tools, Whole, plain};
 use serde_json::{Map, Value};
 
 /// Text 01 and M1.
@@ -13,14 +16,7 @@ pub const M1: Syntax = Syntax {
         &[
             Op::Text("<tool_calls>"),
             Op::Space("\n"),
-            Op::Until(
-                &[
-                    Op::Object { name: &["name"], arguments: &["arguments"], known: false },
-                    Op::End,
-                    Op::Space("\n"),
-                ],
-                "</tool_calls>",
-            ),
+            Op::Until(&[OBJECT, Op::End, Op::Space("\n")], "</tool_calls>"),
         ],
     )],
     marks: &["<tool_calls>\n{\"name\":"],
@@ -31,42 +27,9 @@ pub const M1: Syntax = Syntax {
 pub const M2: Syntax = Syntax {
     name: "minimax_m2",
     models: "MiniMax M2",
-    calls: &[(
-        Opening::Tag("<minimax:tool_call>"),
-        &[
-            Op::Text("<minimax:tool_call>"),
-            Op::Space("\n"),
-            Op::Until(
-                &[
-                    Op::Text("<invoke name=\""),
-                    Op::Name(Name {
-                        until: "\">",
-                        before: &[],
-                        read: plain,
-                        around: ("", "\">\n"),
-                    }),
-                    Op::Params(&PARAMS),
-                    Op::Text("</invoke>"),
-                    Op::End,
-                    Op::Space("\n"),
-                ],
-                "</minimax:tool_call>",
-            ),
-        ],
-    )],
+    calls: invoked!("minimax:tool_call", "", None),
     marks: &["<minimax:tool_call>"],
     tokens: &["<minimax:tool_call>", "</minimax:tool_call>"],
-};
-
-const PARAMS: Params = Params {
-    open: "<parameter name=\"",
-    key_end: "\"",
-    value: ">",
-    close: "</parameter>",
-    pad: "",
-    attributes: None,
-    spaces: ("", "\n"),
-    cdata: false,
 };
 
 /// M3.
@@ -77,7 +40,13 @@ pub const M3: Syntax = Syntax {
         Opening::Tag("]<]minimax[>[<tool_call>"),
         &[
             Op::Text("]<]minimax[>[<tool_call>"),
-            Op::Whole(Whole { until: "]<]minimax[>[</tool_call>", read, write }),
+            Op::Whole(Whole {
+                until: "]<]minimax[>[</tool_call>",
+                read,
+                write,
+                around: ("\n", Some(""), ""),
+                shapes,
+            }),
         ],
     )],
     marks: &["]<]minimax[>["],
@@ -86,6 +55,12 @@ pub const M3: Syntax = Syntax {
 
 const MARK: &str = "]<]minimax[>[";
 
+fn shapes(tool: &Declared) -> Vec<Shape> {
+    let arguments = Shape::Object(tool.parameters.clone(), notation::elements(MARK, "item"));
+    let open = text(format!("{MARK}<invoke name=\"{}\">", tool.name));
+    vec![Shape::All(vec![open, arguments, text(format!("{MARK}</invoke>\n"))])]
+}
+
 fn read(text: &str, tools: &Tools) -> Option<Vec<Read>> {
     let mut rest = text.trim();
     let mut calls = Vec::new();
@@ -93,7 +68,7 @@ fn read(text: &str, tools: &Tools) -> Option<Vec<Read>> {
         let inner = rest.strip_prefix(MARK)?.strip_prefix("<invoke name=\"")?;
         let (name, inner) = inner.split_once("\">")?;
         let root = tools.get(name).map_or(&Value::Null, |tool| &tool.parameters);
-        let (value, after) = element(inner, "invoke", root, root, 0)?;
+        let (value, after) = element(inner, root, root, 0)?;
         calls.push((plain(name)?.to_owned(), value.to_string()));
         rest = after.trim_start();
     }
@@ -101,10 +76,10 @@ fn read(text: &str, tools: &Tools) -> Option<Vec<Read>> {
 }
 
 /// The value of an element whose opening tag is behind, and what follows it: elements are an object
-/// or, if all are items, a list; text has the type that its schema says.
+/// or, if all are items, a list; text has the type that its schema says. Whatever tag closes it, it is
+/// the innermost that is closed.
 fn element<'a>(
     text: &'a str,
-    tag: &str,
     root: &Value,
     schema: &Value,
     depth: usize,
@@ -112,38 +87,46 @@ fn element<'a>(
     if depth > 64 {
         return None;
     }
-    let end = format!("{MARK}</{tag}>");
     let (mut rest, mut inner) = (text, Vec::new());
     loop {
         let at = rest.find(MARK)?;
         let (before, from) = rest.split_at(at);
-        if let Some(after) = from.strip_prefix(end.as_str()) {
+        let tag = from[MARK.len()..].strip_prefix('<')?;
+        let (name, after) = tag.split_once('>')?;
+        if name.starts_with('/') {
             let types = Types::of(root, schema);
-            let empty = inner.is_empty() && depth > 0;
-            let value = if empty && (types == Types::STRING || !before.is_empty()) {
-                serde_json::from_str(&typed(before, types)).ok()?
+            let value = if inner.is_empty() && depth > 0 {
+                text_of(before, types)?
             } else if !before.trim().is_empty() {
                 return None;
-            } else if types.is_array()
-                || empty
-                || inner.iter().all(|(key, _)| key == "item") && depth > 0
+            } else if depth > 0 && !types.is_object() && inner.iter().all(|(key, _)| key == "item")
             {
                 Value::Array(inner.into_iter().map(|(_, value)| value).collect())
             } else {
-                object(inner)?
+                Value::Object(inner.into_iter().collect())
             };
             return Some((value, after));
         }
-        let open = from[MARK.len()..].strip_prefix('<').filter(|_| before.trim().is_empty())?;
-        let (key, after) = open.split_once('>')?;
+        if !before.trim().is_empty() {
+            return None;
+        }
         let schema = schema.get("$ref").and_then(|at| resolve(root, at)).unwrap_or(schema);
-        let within = match key {
+        let within = match name {
             "item" if schema.get("items").is_some() => schema.get("items"),
-            _ => property(root, schema, key, 0),
+            _ => property(root, schema, name, 0),
         };
-        let (value, after) = element(after, key, root, within.unwrap_or(&Value::Null), depth + 1)?;
-        inner.push((key.to_owned(), value));
+        let (value, after) = element(after, root, within.unwrap_or(&Value::Null), depth + 1)?;
+        inner.push((name.to_owned(), value));
         rest = after;
+    }
+}
+
+/// The value of an element without others in it. An empty one is a list or an object if it may be.
+fn text_of(text: &str, types: Types) -> Option<Value> {
+    match text {
+        "" if types.has_array() => Some(Value::Array(Vec::new())),
+        "" if types.has_object() => Some(Value::Object(Map::new())),
+        _ => serde_json::from_str(&typed(text, types)).ok(),
     }
 }
 

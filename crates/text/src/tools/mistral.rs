@@ -1,5 +1,5 @@
 //! `[TOOL_CALLS]` before a list of objects, or before each name, `[ARGS]` and its arguments.
-use super::{Name, Op, Opening, Syntax, plain};
+use super::{Name, Op, Opening, Syntax, plain, tables::OBJECTS};
 
 /// Up to version 7 of Mistral's tokenizers.
 pub const LIST: Syntax = Syntax {
@@ -7,14 +7,7 @@ pub const LIST: Syntax = Syntax {
     models: "Mistral 7B v0.3, Nemo, Large, Small 3.1",
     calls: &[(
         Opening::Tag("[TOOL_CALLS]"),
-        &[
-            Op::Text("[TOOL_CALLS]"),
-            Op::Space(""),
-            Op::List(&[
-                Op::Object { name: &["name"], arguments: &["arguments"], known: false },
-                Op::End,
-            ]),
-        ],
+        &[Op::Text("[TOOL_CALLS]"), Op::Space(""), Op::List(OBJECTS)],
     )],
     marks: &["[TOOL_CALLS]", "\"arguments\""],
     tokens: &["[TOOL_CALLS]"],

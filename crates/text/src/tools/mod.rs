@@ -3,7 +3,7 @@
 //! A syntax is a list of [`Op`]s, as short as its description. The machine reads it forward only,
 //! character by character: what comes out does not depend on how the text was cut, and nothing is
 //! read twice. From the same list calls are written ([`Syntax::write`]) and
-//! constrained ([`Syntax::shape`]).
+//! constrained ([`Syntax::shapes`]).
 //!
 //! A call is over only when its text is: what is cut off or no call after all ends as
 //! [`Delta::Broken`](crate::reply::Delta::Broken), with the text as it was written.
@@ -29,6 +29,7 @@ mod minicpm;
 mod minimax;
 mod mistral;
 mod nemotron;
+mod notation;
 mod object;
 mod params;
 mod python;
@@ -37,12 +38,14 @@ mod scan;
 mod schema;
 mod seed;
 mod shape;
+mod tables;
 pub(crate) mod tape;
 mod write;
 
+pub use notation::{Bare, Frame, Keys, Notation, Quotes};
 pub use params::Params;
 pub use schema::{Declared, Tools};
-pub use shape::{Calls, Shape};
+pub use shape::{Calls, Header, Place, Shape};
 pub use tape::Markup;
 
 use serde_json::{Map, Value};
@@ -97,14 +100,14 @@ pub struct Syntax {
 }
 
 /// How a call begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Opening {
     /// With this text, anywhere in an answer. The [`Op`]s read it again.
     Tag(&'static str),
     /// With this character, where an answer begins or a call before it ended.
     Bare(char),
     /// With the header of a message for a tool, which gives its name.
-    Message,
+    Message(&'static Header),
 }
 
 /// A part of a call.
@@ -163,6 +166,10 @@ pub struct Whole {
     pub read: fn(&str, &Tools) -> Option<Vec<Read>>,
     /// Calls as text.
     pub write: fn(&[Call<'_>]) -> String,
+    /// What is before, between and after calls; without the second there is only one.
+    pub around: (&'static str, Option<&'static str>, &'static str),
+    /// What a call of a tool may look like.
+    pub shapes: fn(&Declared) -> Vec<Shape>,
 }
 
 /// A call that was read: the function, and its arguments as JSON.
@@ -176,15 +183,20 @@ impl Syntax {
     pub fn named(name: &str) -> Option<&'static Syntax> {
         SYNTAXES.iter().copied().find(|syntax| syntax.name == name)
     }
+    /// The tools that a model of this syntax knows by itself, of those that its template's variables
+    /// name.
+    pub fn built_in(&self, vars: &Map<String, Value>) -> Vec<Declared> {
+        if self.name == llama3::LLAMA3.name { llama3::built_in(vars) } else { Vec::new() }
+    }
     /// Whether a call is a message to the tool.
-    pub(crate) fn by_message(&self) -> bool {
-        self.calls.iter().any(|(opening, _)| *opening == Opening::Message)
+    pub fn by_message(&self) -> bool {
+        self.calls.iter().any(|(opening, _)| matches!(opening, Opening::Message(_)))
     }
     /// The tags that open calls.
     pub(crate) fn openings(&self) -> Vec<&'static str> {
         let tag = |(opening, _): &(Opening, _)| match opening {
             Opening::Tag(tag) => Some(*tag),
-            Opening::Bare(_) | Opening::Message => None,
+            Opening::Bare(_) | Opening::Message(_) => None,
         };
         self.calls.iter().filter_map(tag).collect()
     }

@@ -1,22 +1,11 @@
 //! `<TOOLCALL>[{"name": …, "arguments": {…}}, …]</TOOLCALL>`.
-use super::{Op, Opening, Syntax};
+use super::Syntax;
+use super::tables::{OBJECTS, listed};
 
 pub const NEMOTRON: Syntax = Syntax {
     name: "nemotron",
     models: "Nemotron Nano 2, Llama-Nemotron",
-    calls: &[(
-        Opening::Tag("<TOOLCALL>"),
-        &[
-            Op::Text("<TOOLCALL>"),
-            Op::Space(""),
-            Op::List(&[
-                Op::Object { name: &["name"], arguments: &["arguments"], known: false },
-                Op::End,
-            ]),
-            Op::Space(""),
-            Op::Text("</TOOLCALL>"),
-        ],
-    )],
+    calls: listed!("<TOOLCALL>", OBJECTS, "</TOOLCALL>"),
     marks: &["<TOOLCALL>["],
     tokens: &["<TOOLCALL>", "</TOOLCALL>"],
 };

@@ -1,5 +1,4 @@
 //! Python's notation, which some templates write values and calls in.
-use super::schema::object;
 use serde_json::{Number, Value};
 
 /// Lists inside one another; more is no call's arguments.
@@ -85,7 +84,7 @@ impl<'a> Reader<'a> {
         }
         let arguments = self.list(")", |reader| {
             let before = reader.rest;
-            match reader.name(&[]).filter(|_| reader.takes("=")) {
+            match reader.name(&['.', '-']).filter(|_| reader.takes("=")) {
                 Some(name) => Some((Some(name), reader.value()?)),
                 None => {
                     reader.rest = before;
@@ -122,10 +121,13 @@ impl<'a> Reader<'a> {
         match text.chars().next()? {
             '[' if self.takes("[") => Some(Value::Array(self.list("]", Self::value)?)),
             '(' if self.takes("(") => Some(Value::Array(self.list(")", Self::value)?)),
-            '{' if self.takes("{") => object(self.list("}", |reader| {
-                let Value::String(key) = reader.value()? else { return None };
-                reader.takes(":").then(|| Some((key, reader.value()?)))?
-            })?),
+            '{' if self.takes("{") => {
+                let pairs = self.list("}", |reader| {
+                    let Value::String(key) = reader.value()? else { return None };
+                    reader.takes(":").then(|| Some((key, reader.value()?)))?
+                })?;
+                Some(Value::Object(pairs.into_iter().collect()))
+            }
             quote @ ('"' | '\'') => self.string(quote),
             '-' | '+' | '.' | '0'..='9' => self.number(),
             _ => match self.name(&[])?.as_str() {
@@ -194,9 +196,7 @@ mod tests {
         check(r"'a\n\t\\\'\x41\u00e9\U0001f600\q'", json!("a\n\t\\'Aé😀\\q"));
         check("1_000", json!(1000));
         check(" +.5 ", json!(0.5));
-        for wrong in
-            ["", "a", "[1", "{1: 2}", "{'a': 1, 'a': 2}", "'a", "1 2", "--1", "nan", r"'\xzz'"]
-        {
+        for wrong in ["", "a", "[1", "{1: 2}", "'a", "1 2", "--1", "nan", r"'\xzz'"] {
             assert_eq!(literal(wrong), None, "{wrong}");
         }
         assert_eq!(literal(&"[".repeat(1000)), None);

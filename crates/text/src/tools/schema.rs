@@ -1,5 +1,6 @@
 //! What a tool's JSON Schema says of a parameter: which types its values may have, for syntaxes
 //! that write values without their types.
+use super::Syntax;
 use crate::chat::Tool;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +18,8 @@ pub struct Declared {
     pub name: String,
     /// A JSON Schema of an object.
     pub parameters: Value,
+    /// Whether it is one that the model knows without being shown it.
+    pub built_in: bool,
 }
 
 impl Tools {
@@ -28,9 +31,17 @@ impl Tools {
             let parameters = parameters.filter(|v| v.is_object()).cloned();
             let parameters =
                 parameters.unwrap_or_else(|| json!({"type": "object", "properties": {}}));
-            Some(Declared { name: tool.name()?.to_owned(), parameters })
+            Some(Declared { name: tool.name()?.to_owned(), parameters, built_in: false })
         };
         Tools(tools.iter().filter_map(declared).collect())
+    }
+    /// With those that a model was made to call and that the template's variables name, if they are
+    /// not declared.
+    pub fn with_built_in(mut self, syntax: &Syntax, vars: &Map<String, Value>) -> Tools {
+        let more = syntax.built_in(vars).into_iter();
+        let more: Vec<Declared> = more.filter(|tool| self.get(&tool.name).is_none()).collect();
+        self.0.extend(more);
+        self
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -46,10 +57,28 @@ impl Tools {
     }
     /// The types of a tool's parameter: any, if nothing is known of it.
     pub(crate) fn types(&self, tool: &str, parameter: &str) -> Types {
-        let Some(tool) = self.get(tool) else { return Types::ANY };
-        let root = &tool.parameters;
-        property(root, root, parameter, 0).map_or(Types::ANY, |schema| Types::of(root, schema))
+        let types = self.get(tool).and_then(|tool| property_types(&tool.parameters, parameter));
+        types.unwrap_or(Types::ANY)
     }
+}
+
+/// The types that a schema leaves to a property of its objects; none if it says nothing of it.
+pub(crate) fn property_types(root: &Value, name: &str) -> Option<Types> {
+    types_in(root, root, name, 0)
+}
+
+fn types_in(root: &Value, schema: &Value, name: &str, depth: usize) -> Option<Types> {
+    let schema = schema.as_object().filter(|_| depth <= MAX_DEPTH)?;
+    let own = schema.get("properties").and_then(|all| all.get(name));
+    let other = schema.get("additionalProperties").filter(|v| v.is_object());
+    let referred = schema.get("$ref").and_then(|at| resolve(root, at));
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    let within = |inner: &Value| types_in(root, inner, name, depth + 1);
+    let either = |key: &str| list(key).filter_map(within).reduce(|a, b| Types(a.0 | b.0));
+    let all = own.map(|own| Types::of(root, own)).into_iter();
+    let all = all.chain(referred.into_iter().chain(list("allOf")).filter_map(within));
+    let all = all.chain(["anyOf", "oneOf"].into_iter().filter_map(either));
+    all.reduce(|a, b| Types(a.0 & b.0)).or(other.map(|other| Types::of(root, other)))
 }
 
 /// A parameter's schema, wherever the schema of all has it.
@@ -84,6 +113,7 @@ pub(crate) struct Types(u8);
 impl Types {
     pub const STRING: Types = Types(1);
     const NULL: Types = Types(2);
+    pub const TEXT_OR_NULL: Types = Types(3);
     const BOOLEAN: Types = Types(4);
     const INTEGER: Types = Types(8);
     const NUMBER: Types = Types(16 | 8);
@@ -148,8 +178,14 @@ impl Types {
             Value::Object(_) => Types::OBJECT,
         }
     }
-    pub fn is_array(self) -> bool {
-        self == Types::ARRAY
+    pub fn is_object(self) -> bool {
+        self == Types::OBJECT
+    }
+    pub fn has_array(self) -> bool {
+        self.0 & Types::ARRAY.0 != 0
+    }
+    pub fn has_object(self) -> bool {
+        self.0 & Types::OBJECT.0 != 0
     }
     /// Whether these are all the other's too.
     pub fn within_all(self, other: Types) -> bool {

@@ -73,6 +73,10 @@ impl Tape {
     pub fn is_whole(&self) -> bool {
         self.ended && !self.cut
     }
+    /// Whether no more will come.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
     pub fn text(&self) -> &str {
         &self.text
     }

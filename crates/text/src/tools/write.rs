@@ -15,7 +15,8 @@ impl Syntax {
         while !left.is_empty() {
             let first =
                 self.calls.iter().position(|(opening, _)| !matches!(opening, Opening::Bare(';')));
-            let again = self.calls.iter().position(|(opening, _)| *opening == Opening::Bare(';'));
+            let again =
+                self.calls.iter().position(|(opening, _)| matches!(opening, Opening::Bare(';')));
             let which = if left.len() == calls.len() { first } else { again.or(first) };
             let Some((_, ops)) = which.and_then(|at| self.calls.get(at)) else { break };
             if !out.is_empty() && again.is_none() {
