@@ -7,7 +7,7 @@
 //!
 //! The 8-bit form lies as a tier's tiles read it: rows in groups of as many as a tile holds, and
 //! within a group block after block, row after row. What is left over goes by fours, twos and ones.
-use crate::mat::{Lent, Mat, Rows, Shared};
+use crate::mat::{Lent, Mat, Rows, Slot};
 use crate::ops::Ctx;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -160,23 +160,6 @@ impl Act {
     pub(crate) fn fresh(&self, group: usize) -> bool {
         self.group == group
     }
-    /// All rows, to multiply.
-    pub(crate) fn all(&self) -> ActRows<'_> {
-        self.part(0..self.rows())
-    }
-    /// Rows whose 8-bit form, if it is made, is grouped as if they were all.
-    ///
-    /// # Panics
-    /// Outside the batch.
-    pub(crate) fn part(&self, rows: Range<usize>) -> ActRows<'_> {
-        let (cols, blocks) = (self.cols(), self.blocks());
-        ActRows {
-            f32: &self.f32.data()[rows.start * cols..rows.end * cols],
-            q: &self.q[rows.start * blocks..rows.end * blocks],
-            rows: rows.len(),
-            cols,
-        }
-    }
 }
 
 /// What a product reads.
@@ -249,27 +232,42 @@ pub(crate) fn tile_of(most: usize, rows: usize, row: usize) -> (usize, usize) {
     (row, 1)
 }
 
-/// An [`Act`] lent to the tasks of one phase, each of which writes parts that no other touches.
-pub(crate) struct SharedAct<'a> {
-    f32: Shared<'a>,
+/// An [`Act`] lent to the operations of a [chain](crate::ops::Chain), as a [`Slot`] is.
+#[derive(Clone, Copy)]
+pub struct ActSlot<'a> {
+    f32: Slot<'a>,
     q: Lent<'a, Block>,
     group: usize,
     blocks: usize,
+    /// Whether the 8-bit form is made with the f32 rows.
+    q8: bool,
+    /// Whether the f32 rows are.
+    exact: bool,
 }
 
 impl Act {
+    /// Lends `rows` rows, of which whoever writes them makes the 8-bit form, too, if `q8`.
+    ///
+    /// # Panics
+    /// Beyond the capacity.
+    pub fn lend(&mut self, ctx: &Ctx, rows: usize, q8: bool) -> ActSlot<'_> {
+        self.resize(rows);
+        self.shared(ctx.kernels.tile, q8)
+    }
     /// The rows to write, and their 8-bit form for tiles of up to `group` rows, which counts as
     /// made if `q8`.
-    pub(crate) fn shared(&mut self, group: usize, q8: bool) -> SharedAct<'_> {
-        self.only_q8 = false;
+    pub(crate) fn shared(&mut self, group: usize, q8: bool) -> ActSlot<'_> {
         self.group = if q8 { group } else { 0 };
-        let blocks = self.blocks();
-        SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
+        self.only_q8 = false;
+        self.made(group)
     }
-    /// The rows as they were made, to read.
-    pub(crate) fn shared_as_is(&mut self) -> SharedAct<'_> {
-        let (group, blocks) = (self.group, self.blocks());
-        SharedAct { f32: self.f32.shared(), q: Lent::new(&mut self.q), group, blocks }
+    /// Lends the rows as they were made.
+    pub fn slot(&mut self, ctx: &Ctx) -> ActSlot<'_> {
+        self.made(ctx.kernels.tile)
+    }
+    fn made(&mut self, group: usize) -> ActSlot<'_> {
+        let (q8, exact, blocks) = (self.fresh(group), self.exact(), self.blocks());
+        ActSlot { f32: self.f32.slot(), q: Lent::new(&mut self.q), group, blocks, q8, exact }
     }
     /// Says that the f32 rows were not written, so that nobody reads them.
     pub(crate) fn forget_f32(&mut self) {
@@ -277,18 +275,34 @@ impl Act {
     }
 }
 
-impl<'a> SharedAct<'a> {
+impl<'a> ActSlot<'a> {
     /// The f32 rows.
-    pub(crate) fn f32(&self) -> Shared<'a> {
+    pub fn f32(&self) -> Slot<'a> {
         self.f32
+    }
+    /// Whether the 8-bit form is made with the f32 rows.
+    pub fn q8(&self) -> bool {
+        self.q8
+    }
+    /// Whether the f32 rows are made.
+    pub(crate) fn exact(&self) -> bool {
+        self.exact
+    }
+    /// The same, of which whoever writes the rows makes the 8-bit form, too, if `q8`.
+    pub fn in_forms(self, q8: bool) -> ActSlot<'a> {
+        ActSlot { q8, ..self }
+    }
+    /// The same without the f32 rows.
+    pub(crate) fn without_f32(self) -> ActSlot<'a> {
+        ActSlot { exact: false, ..self }
     }
     /// Rows whose 8-bit form is grouped as if they were all.
     ///
     /// # Panics
     /// Outside the batch.
-    pub(crate) fn part(&self, rows: Range<usize>) -> SharedAct<'a> {
-        SharedAct {
-            f32: self.f32.rows_from(rows.start, rows.len()),
+    pub(crate) fn part(&self, rows: Range<usize>) -> ActSlot<'a> {
+        ActSlot {
+            f32: self.f32.some(rows.clone()),
             q: self.q.within(rows.start * self.blocks, rows.len() * self.blocks),
             ..*self
         }
@@ -296,10 +310,6 @@ impl<'a> SharedAct<'a> {
     /// Blocks of 32 to a row.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks
-    }
-    /// The same rows, for a later phase to read.
-    pub(crate) fn to_read(&self) -> SharedAct<'a> {
-        self.part(0..self.f32.rows())
     }
     /// All rows, to multiply.
     ///
@@ -311,13 +321,21 @@ impl<'a> SharedAct<'a> {
         // SAFETY: in bounds; only read, by the caller's promise.
         unsafe {
             let q = std::slice::from_raw_parts(q, rows * self.blocks);
-            ActRows { f32: f32.from(0, 0, rows * cols), q, rows, cols }
+            ActRows { f32: f32.stretch(0, 0, rows * cols), q, rows, cols }
         }
     }
-    /// The 8-bit form of blocks `from..from + count` of row `i`.
+    /// The 8-bit form of blocks `from..from + count` of row `i`, if it is made.
     ///
     /// # Safety
     /// No other live reference overlaps it.
+    pub(crate) unsafe fn codes(&self, i: usize, from: usize, count: usize) -> Option<QuantRow<'_>> {
+        // SAFETY: passed on.
+        self.q8.then(|| unsafe { self.quantised(i, from, count) })
+    }
+    /// The same, whether it is made or not.
+    ///
+    /// # Safety
+    /// As [`ActSlot::codes`].
     pub(crate) unsafe fn quantised(&self, i: usize, from: usize, count: usize) -> QuantRow<'_> {
         assert!(i < self.f32.rows() && from + count <= self.blocks);
         let (first, step) = place(self.group, self.f32.rows(), self.blocks, i);

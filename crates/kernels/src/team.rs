@@ -69,6 +69,11 @@ impl Team {
         self.run_any(&work);
     }
 
+    /// What runs phases on the caller's thread alone.
+    pub(crate) fn alone(&self) -> Worker<'_> {
+        Worker { index: 0, phase: Cell::new(0), shared: &self.shared, alone: true }
+    }
+
     /// One copy for all work: between weights that stream through the caches, code is slow to come.
     fn run_any(&self, work: &(dyn Fn(&Worker<'_>) + Sync)) {
         let shared = &*self.shared;
@@ -111,6 +116,11 @@ impl Worker<'_> {
     /// Number of threads in the team, the caller's included.
     pub fn threads(&self) -> usize {
         self.shared.threads
+    }
+
+    /// What runs phases on this thread alone, within a task.
+    pub(crate) fn alone(&self) -> Worker<'_> {
+        Worker { index: self.index, phase: Cell::new(0), shared: self.shared, alone: true }
     }
 
     /// Claims tasks of `0..tasks` one by one until none is left, then waits until all are done.

@@ -1,7 +1,7 @@
 //! Attention: near a naive softmax in f64, and the same bits on every tier, at every thread
 //! count, for every cut of a prompt, and for a row alone or in a batch.
 use rinfer_kernels::kv::{KvKind, PAGE, Pool, Reach};
-use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Ctx, attention};
+use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Ctx, Places, attention};
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 
 mod bits;
@@ -86,19 +86,9 @@ impl Case {
             let rows: Vec<AttendRow> = batch.iter().map(|&i| self.rows[i]).collect();
             let [q, k, v] = [&self.q, &self.k, &self.v].map(|m| rows_of(m, batch));
             let kv = Some((&k, &v));
-            attention(
-                &ctx,
-                &self.shape,
-                &rows,
-                &self.tables,
-                None,
-                &q,
-                kv,
-                &mut pool,
-                &mut scratch,
-                &mut out,
-                true,
-            );
+            let (rows, tables, pool) = (&rows[..], &self.tables[..], &mut pool);
+            let places = Places { rows, tables, chosen: None, pool };
+            attention(&ctx, &self.shape, places, &q, kv, &mut scratch, &mut out, true);
             for (at, &row) in batch.iter().enumerate() {
                 let values = out.view().row(at).iter().map(|x| x.to_bits());
                 bits[row] = values.chain(out.quantised(at).flat_map(bits::block)).collect();

@@ -3,7 +3,7 @@
 use rinfer_kernels::layout::{Layout, Packed, RowCodes};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{
-    Choice, Ctx, Experts, ExpertsScratch, Glu, Linear, Routes, Stack, Weighs, experts, glu, linear,
+    Choice, Ctx, Experts, ExpertsScratch, Glu, Linear, Stack, Weighs, experts, glu, linear,
     weighted,
 };
 use rinfer_kernels::room::Room;
@@ -66,8 +66,8 @@ impl Case {
             out.row_mut(to).copy_from_slice(self.x.row(from));
             choices.extend_from_slice(&self.choices[from * self.top_k..][..self.top_k]);
         }
-        let routes = Routes { choices: &choices, weighs: self.weighs };
-        experts(ctx, &self.how, &mut x, &routes, scratch, &mut out, store);
+        let (how, weighs) = (&self.how, self.weighs);
+        experts(ctx, how, &mut x, &mut choices, weighs, scratch, &mut out, store);
         out
     }
 
@@ -111,7 +111,9 @@ impl Case {
             glu(&ctx, self.how.act, &gate, up.as_ref(), &mut hidden, false);
             let y = product(&self.how.down, &mut hidden);
             let weight = if self.weighs == Weighs::Output { weight } else { 1.0 };
-            weighted(&ctx, &y, &[weight], &mut out, Store::Add);
+            let mut weights = Mat::new(1, 1);
+            weights.row_mut(0)[0] = weight;
+            weighted(&ctx, &y, &weights, &mut out, Store::Add);
         }
         out.data().to_vec()
     }

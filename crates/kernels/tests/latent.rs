@@ -5,7 +5,7 @@ use rinfer_kernels::layout::{Layout, Packed, RowCodes};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{
     Attend, AttendRow, AttentionScratch, Choose, ChooseScratch, Chosen, Ctx, Linear, Norm,
-    NormKind, PerHead, attention, choose, latent, linear, per_head,
+    NormKind, PerHead, Places, attention, choose, latent, linear, per_head,
 };
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
@@ -67,7 +67,7 @@ fn heads_have_their_own_products() {
         everywhere(|ctx, who| {
             let (mut parts, mut out) = (Act::new(heads * rows, k), Mat::new(rows, want.cols()));
             let how = PerHead { weights: &weights, kept };
-            per_head(ctx, &how, x.view(), &mut parts, &mut out);
+            per_head(ctx, &how, &x, &mut parts, &mut out);
             assert!(bits(&out) == bits(&want), "{layout:?}, {heads} heads, {who}");
         });
     }
@@ -146,29 +146,12 @@ impl Case {
             };
             let index = self.index.each_ref().map(part);
             let [q, k, v] = self.qkv.each_ref().map(part);
-            choose(
-                ctx,
-                &self.choose,
-                &rows,
-                &self.tables,
-                index.each_ref(),
-                &mut keys,
-                &mut choosing,
-                &mut chosen,
-            );
-            attention(
-                ctx,
-                &self.attend,
-                &rows,
-                &self.tables,
-                Some(&chosen),
-                &q,
-                Some((&k, &v)),
-                &mut pool,
-                &mut scratch,
-                &mut out,
-                false,
-            );
+            let (rows, tables, operands) = (&rows[..], &self.tables[..], index.each_ref());
+            let places = Places { rows, tables, chosen: None, pool: &mut keys };
+            choose(ctx, &self.choose, places, operands, &mut choosing, &mut chosen);
+            let (pool, kv) = (&mut pool, Some((&k, &v)));
+            let places = Places { rows, tables, chosen: Some(chosen.slot()), pool };
+            attention(ctx, &self.attend, places, &q, kv, &mut scratch, &mut out, false);
             for (at, &row) in batch.iter().enumerate() {
                 let chose = |t: &usize| chosen.row(at)[t / PAGE] >> (t % PAGE) & 1 == 1;
                 found[row].0 = (0..context).filter(chose).collect();

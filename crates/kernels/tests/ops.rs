@@ -276,7 +276,7 @@ fn residuals() {
         {
             let sum = check(11, |ctx, rows| {
                 let skip = copy(&skip, rows.clone());
-                let skip = skips.then(|| (0.6, skip.view()));
+                let skip = skips.then(|| (0.6, (&skip).into()));
                 let how = Residual { post, scale: 0.37, skip, then };
                 let (mut y, mut x) = (copy(&y, rows.clone()), copy(&x, rows));
                 residual(ctx, &how, &mut y, &mut x);
@@ -495,10 +495,10 @@ fn streams() {
         near(&averaged, |i, j| (want(i, j) + want(i, d + j) + want(i, 2 * d + j)) / 3.0, 1e-5);
         let predicted = |part: usize| {
             check(11, |ctx, rows| {
-                let (mut new, mut first) = (Mat::new(11, 3 * d), Mat::new(11, d));
-                let (x, p) = (copy(&all, rows.clone()), copy(&p, rows));
-                predict(ctx, &p, &x, &mut new, &mut first);
-                bits([&new, &first][part])
+                let (mut new, mut first) = (Mat::new(11, 3 * d), Mat::new(rows.len(), d));
+                let (mut x, p) = (copy(&all, rows.clone()), copy(&p, rows));
+                turn(ctx, Turn::Predict((&p).into()), &mut x, &mut first, &mut new);
+                bits([&x, &first][part])
             })
         };
         let want = |i, j| {
@@ -510,7 +510,8 @@ fn streams() {
         let corrected = |part: usize| {
             check(11, |ctx, rows| {
                 let (mut x, mut y) = (copy(&all, rows.clone()), copy(&y, rows.clone()));
-                correct(ctx, &copy(&c, rows), &mut x, &mut y);
+                let (mut new, c) = (Mat::new(11, 3 * d), copy(&c, rows));
+                turn(ctx, Turn::Correct((&c).into()), &mut x, &mut y, &mut new);
                 bits([&x, &y][part])
             })
         };
@@ -522,7 +523,7 @@ fn streams() {
         near(&corrected(1), want, 1e-5);
         let joined = check(11, |ctx, rows| {
             let (mut x, mut y) = (copy(&all, rows.clone()), copy(&y, rows));
-            residual_of_others(ctx, None, 0.5, &mut y, &mut x);
+            turn(ctx, Turn::Others(None, 0.5), &mut x, &mut y, &mut Mat::new(11, 3 * d));
             bits(&x)
         });
         let of = |i, j| if j < d { 0.0 } else { 0.5 * at(&y, i, j % d) };
@@ -578,23 +579,19 @@ fn gates() {
 #[test]
 fn norms_of_groups() {
     let mut random = Random(7);
-    let x = random.mat(11, 1000);
     for (width, groups, weights) in [(16, 3, 16), (24, 5, 24 * 5), (130, 7, 130)] {
-        let (weight, at) = (random.vec(weights), 20..20 + width * groups);
+        let (weight, x) = (random.vec(weights), random.mat(11, width * groups));
         let n = Norm { kind: NormKind::Rms, eps: 1e-5, weight: Some(&weight), bias: None };
         let y = check(11, |ctx, rows| {
             let mut out = copy(&x, rows);
-            norm_groups(ctx, &n, width, &mut out, at.clone());
+            norm_groups(ctx, &n, width, &mut out);
             bits(&out)
         });
         near(
             &y,
             |i, j| {
                 let value = |j: usize| f64::from(x.row(i)[j]);
-                if !at.contains(&j) {
-                    return value(j);
-                }
-                let (first, k) = ((j - 20) / width * width + 20, (j - 20) % weights);
+                let (first, k) = (j / width * width, j % weights);
                 let square = (first..first + width).map(|j| value(j).powi(2)).sum::<f64>();
                 value(j) * f64::from(weight[k]) / (square / width as f64 + 1e-5).sqrt()
             },

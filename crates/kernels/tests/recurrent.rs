@@ -1,6 +1,7 @@
 //! Mixers with a state: near their definitions in f64; and the same bits on every tier, at every
 //! thread count and any cut of a sequence, beside other sequences or alone, copies of the state
 //! included.
+use rinfer_kernels::mat::Seen;
 use rinfer_kernels::ops::*;
 use rinfer_kernels::{Kernels, Mat, TIERS, Team};
 
@@ -183,8 +184,10 @@ fn selective_scans() {
         let skip = random.vec(channels);
         let how = Selective { state, rates: &rates, skip: &skip };
         let op = |ctx: &Ctx, runs: &[Run], x: &[Mat], cells: &mut Mat, out: &mut Mat| {
-            let input = SelectiveInput { x: &x[0], step: &x[1], write: &x[2], read: &x[3] };
-            selective(ctx, &how, runs, &input, (cells, AT), out);
+            let seen = |i: usize| Seen::from(&x[i]);
+            let (x, step, write, read) = (seen(0), seen(1), seen(2), seen(3));
+            let input = SelectiveInput { x, step, write, read };
+            selective(ctx, &how, runs, input, (cells, AT), out);
         };
         let got = check(&op, &inputs, state * channels, channels);
         near(&got, |s, r| {
@@ -223,13 +226,13 @@ fn linear_states() {
         let op = |ctx: &Ctx, runs: &[Run], x: &[Mat], cells: &mut Mat, out: &mut Mat| {
             let k = groups * keys;
             let input = LinearStateInput {
-                values: x[0].columns(0..v),
-                write: x[0].columns(v..v + k),
-                read: x[0].columns(v + k..v + 2 * k),
-                step: full.then_some(&x[2]),
-                decay: if full { Ok(&x[1]) } else { Err(&fixed) },
+                values: Seen::from(&x[0]).columns(0..v),
+                write: Seen::from(&x[0]).columns(v..v + k),
+                read: Seen::from(&x[0]).columns(v + k..v + 2 * k),
+                step: full.then_some((&x[2]).into()),
+                decay: if full { Ok((&x[1]).into()) } else { Err(&fixed) },
             };
-            linear_state(ctx, &how, runs, &input, (cells, AT), out);
+            linear_state(ctx, &how, runs, input, (cells, AT), out);
         };
         let got = check(&op, &inputs, LinearState::floats(heads, keys, values), v);
         near(&got, |s, r| {
@@ -278,13 +281,13 @@ fn delta_rules() {
         let how = Delta { k_heads, v_heads, k_dim, v_dim, interleaved, per_channel };
         let op = |ctx: &Ctx, runs: &[Run], x: &[Mat], cells: &mut Mat, out: &mut Mat| {
             let input = DeltaInput {
-                q: x[0].columns(0..k),
-                k: x[0].columns(k..2 * k),
-                v: x[0].columns(2 * k..2 * k + v),
-                decay: &x[1],
-                beta: &x[2],
+                q: Seen::from(&x[0]).columns(0..k),
+                k: Seen::from(&x[0]).columns(k..2 * k),
+                v: Seen::from(&x[0]).columns(2 * k..2 * k + v),
+                decay: (&x[1]).into(),
+                beta: (&x[2]).into(),
             };
-            delta(ctx, &how, runs, &input, (cells, AT), out);
+            delta(ctx, &how, runs, input, (cells, AT), out);
         };
         let got = check(&op, &inputs, how.floats(), v);
         near(&got, |s, r| {
@@ -322,8 +325,9 @@ fn gated_linear_recurrent_units() {
         let inputs: Vec<Mat> = (0..3).map(|_| random.mat(2 * ROWS, channels)).collect();
         let bound: Vec<f32> = random.vec(channels).iter().map(|x| -8.0 * x.abs()).collect();
         let op = |ctx: &Ctx, runs: &[Run], x: &[Mat], cells: &mut Mat, out: &mut Mat| {
-            let input = RgLru { x: &x[0], forget: &x[1], take: &x[2], bound: &bound };
-            rg_lru(ctx, &input, runs, (cells, AT), out);
+            let [x, forget, take] = [&x[0], &x[1], &x[2]].map(Seen::from);
+            let input = RgLru { x, forget, take, bound: &bound };
+            rg_lru(ctx, input, runs, (cells, AT), out);
         };
         let got = check(&op, &inputs, channels, channels);
         near(&got, |s, r| {
@@ -349,7 +353,7 @@ fn block_diagonal_products() {
         let bias = random.vec(blocks * n);
         let product = |ctx: &Ctx| {
             let mut out = Mat::new(2 * ROWS, blocks * n);
-            block_diagonal(ctx, blocks, &weights, &bias, &x, &mut out);
+            block_diagonal(ctx, blocks, (&weights, &bias), &x, &mut out);
             out
         };
         let got = product(&ctx(1, TIERS.last().expect("the scalar tier")));

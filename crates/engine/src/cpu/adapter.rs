@@ -1,14 +1,13 @@
 //! What one use of weights that others share has by itself: products of low rank beside theirs.
-use super::executor::Pass;
+use super::branch::Line;
 use super::pack::Packer;
 use super::plan::Projection;
 use crate::backend::LoadError;
-use crate::profile::Kind;
 use crate::spec::{Adapter, Attention, Mlp, ModelSpec, Op};
 use crate::state;
 use crate::weights::{Owner, layer};
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
 
 /// What a use of an operation has by itself, though others use its weights too.
 pub(crate) struct Own {
@@ -76,18 +75,17 @@ impl AdapterStep {
             seconds: seconds.iter().map(|part| project(part)).collect::<Result<_, _>>()?,
         })
     }
-    /// `out += second(first(x))` of each; `low` is scratch.
-    pub fn run<const N: usize>(
-        &self,
-        pass: &mut Pass<'_>,
-        x: &mut Act,
-        low: &mut Act,
-        outs: [&mut Mat; N],
+    /// Adds `out += second(first(x))` of each; `low` is scratch.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        x: &mut ActSlot<'a>,
+        mut low: ActSlot<'a>,
+        outs: impl IntoIterator<Item = Slot<'a>>,
     ) {
-        low.resize(x.rows());
-        pass.linear(Kind::Projections, x, &mut [self.first.job(low.f32_mut(), Store::Set)]);
+        line.product(x, &self.first, low.f32(), Store::Set);
         for (second, out) in self.seconds.iter().zip(outs) {
-            pass.linear(Kind::Projections, low, &mut [second.job(out, Store::Add)]);
+            line.product(&mut low, second, out, Store::Add);
         }
     }
     fn bytes(&self) -> usize {

@@ -1,4 +1,5 @@
 //! Several residual streams: how they start, what layers make of them, and how they end.
+use super::branch::Line;
 use super::executor::Pass;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
@@ -6,10 +7,10 @@ use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{AltUp, ModelSpec};
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops;
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{self, Ctx};
 use rinfer_kernels::{Act, Mat};
-use std::mem::swap;
 
 /// What is done with the streams before a branch.
 #[derive(Clone, Copy)]
@@ -59,20 +60,28 @@ impl AltUpSteps {
         ops::expand(pass.ctx, stream, &b.projected, &mut b.all);
         pass.clock.lap(Kind::Norm);
     }
-    /// Predicts or corrects; `stream` is the first.
-    pub fn turn(&self, pass: &mut Pass<'_>, turn: Turn, stream: &mut Mat, b: &mut Buffers) {
-        match turn {
-            Turn::Predict(i) => {
-                self.layers[i].coefficients(pass, stream, Turn::Predict(i), b);
-                ops::predict(pass.ctx, &b.predict, &b.all, &mut b.new, stream);
-                swap(&mut b.all, &mut b.new);
-            }
-            Turn::Correct(i) => {
-                self.layers[i].coefficients(pass, stream, Turn::Correct(i), b);
-                ops::correct(pass.ctx, &b.correct, &mut b.all, stream);
-            }
-        }
-        pass.clock.lap(Kind::Norm);
+    /// Adds a prediction or correction; `stream` is the first.
+    pub fn turn<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        turn: Turn,
+        stream: Slot<'a>,
+        of: &mut Slots<'a>,
+    ) {
+        let (Turn::Predict(i) | Turn::Correct(i)) = turn;
+        let layer = &self.layers[i];
+        layer.modalities(line, stream, of);
+        let (projection, to) = match turn {
+            Turn::Predict(_) => (&layer.predict, of.predict),
+            Turn::Correct(_) => (&layer.correct, of.correct),
+        };
+        let mut modalities = of.modalities;
+        line.product(&mut modalities, projection, to, Store::Set);
+        let how = match turn {
+            Turn::Predict(_) => ops::Turn::Predict(to.into()),
+            Turn::Correct(_) => ops::Turn::Correct(to.into()),
+        };
+        line.chain.turn(how, of.all, stream, of.new);
     }
     /// Averages the streams into `stream`, the first.
     pub fn average(&self, pass: &mut Pass<'_>, stream: &mut Mat, input: &mut Act, b: &mut Buffers) {
@@ -106,19 +115,13 @@ impl Mixer {
             correct: project("altup_correct_coef")?,
         })
     }
-    /// The coefficients that `turn` needs, from the first stream.
-    fn coefficients(&self, pass: &mut Pass<'_>, stream: &Mat, turn: Turn, b: &mut Buffers) {
+    /// Adds what coefficients are made of, from the first stream.
+    fn modalities<'a>(&'a self, line: &mut Line<'a>, stream: Slot<'a>, of: &Slots<'a>) {
         let norm = self.norm.as_ref().map(NormWeights::view);
-        ops::norm(pass.ctx, norm.as_ref(), stream, &mut b.normed, self.router.reads_q8());
-        b.modalities.resize(stream.rows());
-        let mut jobs = [self.router.job(b.modalities.f32_mut(), Store::Set)];
-        pass.linear(Kind::Projections, &mut b.normed, &mut jobs);
-        ops::softcap(pass.ctx, 1.0, b.modalities.f32_mut());
-        let job = match turn {
-            Turn::Predict(_) => self.predict.job(&mut b.predict, Store::Set),
-            Turn::Correct(_) => self.correct.job(&mut b.correct, Store::Set),
-        };
-        pass.linear(Kind::Projections, &mut b.modalities, &mut [job]);
+        let mut normed = of.normed.in_forms(self.router.reads_q8_as_is());
+        line.chain.norm(norm, None, stream, normed);
+        line.product(&mut normed, &self.router, of.modalities.f32(), Store::Set);
+        line.chain.softcap(1.0, of.modalities.f32());
     }
     fn bytes(&self) -> usize {
         let projections = [&self.router, &self.predict, &self.correct].map(Projection::bytes);
@@ -139,7 +142,31 @@ pub(crate) struct Buffers {
     correct: Mat,
 }
 
+/// The same, lent.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots<'a> {
+    /// The streams.
+    pub all: Slot<'a>,
+    /// Scratch, as large.
+    pub new: Slot<'a>,
+    normed: ActSlot<'a>,
+    modalities: ActSlot<'a>,
+    predict: Slot<'a>,
+    correct: Slot<'a>,
+}
+
 impl Buffers {
+    /// Of so many rows.
+    pub fn lend(&mut self, ctx: &Ctx, rows: usize) -> Slots<'_> {
+        Slots {
+            all: self.all.slot(),
+            new: self.new.lend(rows),
+            normed: self.normed.lend(ctx, rows, false),
+            modalities: self.modalities.lend(ctx, rows, false),
+            predict: self.predict.lend(rows),
+            correct: self.correct.lend(rows),
+        }
+    }
     /// For batches of up to `rows` rows; none if the model has one stream.
     pub fn new(spec: &ModelSpec, rows: usize) -> Option<Buffers> {
         let (n, d) = (spec.altup?.streams, spec.d_model);

@@ -1,21 +1,21 @@
 //! Softmax attention: projections, norms and rotation of heads, pages, output.
 use super::adapter::Own;
 use super::angles::Angles;
-use super::executor::Pass;
+use super::branch::Line;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
 use super::scratch::{distinct, place};
 use crate::backend::{Limits, LoadError};
 use crate::cpu::kv_kind;
-use crate::profile::Kind;
 use crate::spec::{Attention, ModelSpec, NormOver, OutGate, Reach};
+use crate::state::Cache;
 use crate::weights::{Owner, layer};
-use rinfer_kernels::mat::Store;
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
 use rinfer_kernels::ops::{
-    self, Attend, AttendRow, AttentionBranch, AttentionBuffers, AttentionScratch, Cached, Ends,
-    HeadNorm, Heads, Rotate,
+    self, Attend, AttendRow, AttentionScratch, HeadNorm, Heads, Places, Rotate, Stage,
 };
-use rinfer_kernels::{Act, kv};
+use rinfer_kernels::{Act, Mat, kv};
 
 /// One attention, resolved.
 pub(crate) struct AttentionStep {
@@ -59,63 +59,55 @@ impl AttentionStep {
         })
     }
 
-    /// From the stream or an input through the attention.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        own: &Own,
-        (angles, buffers): (&[Angles], &mut [Buffers]),
-        mut ends: Ends<'_>,
+    /// Adds `out (+)= attention(x)`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        own: &'a Own,
+        (buffers, cache): (&'a mut [Buffers], &'a mut Cache),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let Buffers { scales, products, low } = &mut buffers[self.buffers];
-        let made = !own.adapters.is_empty() || self.inputs().any(|(_, p)| p.gathers());
-        if made {
-            pass.input(&mut ends);
-            self.make(pass, own, ends.input, products, low.as_mut());
-        }
-        let turned = self.o.gathers().then(|| pass.turned.of(self.o.weights().0.cols()));
-        let ends = Ends { turned, ..ends };
-        let how = AttentionBranch {
-            made,
-            q: self.q.weights(),
-            k: self.k.as_ref().map(Projection::weights),
-            v: self.v.as_ref().map(Projection::weights),
-            gate: self.gate.as_ref().map(Projection::weights),
-            heads: self.heads(angles, self.temperatures(pass.rows, scales)),
-            attend: self.attend(),
-            o: self.o.weights(),
-        };
-        let (group, pool) = pass.cache.layer(own.pool);
-        let cached = Cached { rows: pass.rows, tables: pass.groups[group].tables(), pool };
-        pass.clock.products(Kind::Projections, pass.rows.len(), how.weights().map(|(w, _)| w));
-        pass.clock.watched(|watch| {
-            ops::attention_branch(pass.ctx, &how, cached, products, ends, watch);
-        });
-    }
-
-    /// Its products with the input, by their places in [`AttentionBuffers::products`].
-    fn inputs(&self) -> impl Iterator<Item = (usize, &Projection)> {
-        let all = [Some(&self.q), self.k.as_ref(), self.v.as_ref(), self.gate.as_ref()];
-        all.into_iter().enumerate().filter_map(|(i, projection)| Some((i, projection?)))
-    }
-
-    /// Makes queries, keys, values and gates, each by itself, with what `own` adds to it.
-    fn make(
-        &self,
-        pass: &mut Pass<'_>,
-        own: &Own,
-        x: &mut Act,
-        products: &mut AttentionBuffers,
-        mut low: Option<&mut Act>,
-    ) {
-        let mut outs = products.products();
-        for (i, projection) in self.inputs() {
-            let out = outs[i].take().expect("a buffer for each product");
-            pass.linear(Kind::Projections, x, &mut [projection.job(out, Store::Set)]);
-            if let (Some(adapter), Some(low)) = (own.adapters.get(i), low.as_deref_mut()) {
-                adapter.run(pass, x, low, [out]);
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
+        let b = &mut buffers[self.buffers];
+        let (q, k, v) = (b.q.lend(n), b.k.lend(n), b.v.lend(n));
+        let gates = b
+            .gated
+            .as_mut()
+            .map(|(gates, passed)| (gates.lend(n), passed.lend(ctx, n, self.o.reads_q8_as_is())));
+        let to = |projection: &'a Projection, out| projection.to(out, Store::Set);
+        let gate = self.gate.as_ref().zip(gates);
+        let jobs = [
+            Some(to(&self.q, q)),
+            self.k.as_ref().map(|k_| to(k_, k)),
+            self.v.as_ref().map(|v_| to(v_, v)),
+            gate.map(|(gate, (gates, _))| to(gate, gates)),
+        ];
+        line.products(Stage::Products, x, &jobs);
+        if let Some(low) = b.low.as_mut().filter(|_| !own.adapters.is_empty()) {
+            let low = low.lend(ctx, n, false);
+            let outs = [(true, q), (self.k.is_some(), k), (self.v.is_some(), v)];
+            for (adapter, (_, out)) in own.adapters.iter().zip(outs).filter(|(_, out)| out.0) {
+                adapter.add(line, x, low, [out]);
             }
         }
+        let (group, pool) = cache.layer(own.pool);
+        let (rows, tables) = (line.rows, line.groups[group].tables());
+        let places = Places { rows, tables, chosen: None, pool };
+        let heads = self.heads(line.angles, self.temperatures(rows, &mut b.scales));
+        let mut made = b.out.lend(ctx, n, gate.is_none() && self.o.reads_q8_as_is());
+        let kv = self.k.is_some().then_some((k, v));
+        line.chain.attention((heads, self.attend()), places, q, kv, &mut b.partial, made);
+        if let Some((_, (gates, passed))) = gate {
+            line.chain.gate_heads(gates, made.f32(), passed);
+            made = passed;
+        }
+        line.product(&mut made, &self.o, out, store);
+    }
+
+    /// Its products with the input.
+    fn inputs(&self) -> impl Iterator<Item = &Projection> {
+        [Some(&self.q), self.k.as_ref(), self.v.as_ref(), self.gate.as_ref()].into_iter().flatten()
     }
 
     /// What queries, keys and values go through before they meet.
@@ -160,7 +152,7 @@ impl AttentionStep {
 
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
-        self.inputs().any(|(_, projection)| projection.reads_q8())
+        self.inputs().any(Projection::reads_q8)
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
@@ -186,9 +178,15 @@ pub(super) fn inputs(a: &Attention) -> impl Iterator<Item = &'static str> {
 
 /// What an attention writes on the way, shared by all of one shape.
 pub(crate) struct Buffers {
+    q: Mat,
+    k: Mat,
+    v: Mat,
     /// By row.
     scales: Vec<f32>,
-    products: AttentionBuffers,
+    partial: AttentionScratch,
+    out: Act,
+    /// Gates and what passes them.
+    gated: Option<(Mat, Act)>,
     /// Of adapters.
     low: Option<Act>,
 }
@@ -198,18 +196,25 @@ impl Buffers {
     pub fn new(a: &Attention, limits: &Limits, threads: usize) -> Buffers {
         let (rows, shape) = (limits.batch, attend(a));
         let of = |gate| if gate == OutGate::PerHead { a.heads } else { a.heads * a.head_dim };
-        let scales = if a.temperature.is_some() { rows } else { 0 };
-        let gates = a.out_gate.map(of);
+        let out = || Act::new(rows, a.heads * a.head_dim);
         Buffers {
-            scales: Vec::with_capacity(scales),
-            products: AttentionBuffers::new(scratch(&shape, limits, threads), &shape, gates, rows),
+            q: Mat::new(rows, a.heads * a.head_dim),
+            k: Mat::new(rows, a.kv_heads * a.head_dim),
+            v: Mat::new(rows, a.kv_heads * a.head_dim),
+            scales: Vec::with_capacity(if a.temperature.is_some() { rows } else { 0 }),
+            partial: scratch(&shape, limits, threads),
+            out: out(),
+            gated: a.out_gate.map(|gate| (Mat::new(rows, of(gate)), out())),
             low: a.adapter.map(|adapter| Act::new(rows, adapter.rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let low = self.low.as_ref().map_or(0, Act::bytes);
-        4 * self.scales.capacity() + self.products.bytes() + low
+        let mats = [&self.q, &self.k, &self.v].map(Mat::bytes).iter().sum::<usize>();
+        let gated = self.gated.as_ref().map_or(0, |(gates, out)| gates.bytes() + out.bytes());
+        let scales = 4 * self.scales.capacity();
+        mats + scales + self.partial.bytes() + self.out.bytes() + gated + low
     }
 }
 

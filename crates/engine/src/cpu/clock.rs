@@ -37,20 +37,17 @@ impl Clock {
         }
     }
 
-    /// Has `run` report the phases of an operation, each of which is a lap, while on.
+    /// Has `run` report the operations of a chain, each of which is a lap, while on.
     pub fn watched(&mut self, run: impl FnOnce(Watch<'_>)) {
         if self.lap.is_none() {
             return run(None);
         }
-        run(Some(&mut |stage| {
-            self.lap(match stage {
-                Stage::Norm => Kind::Norm,
-                Stage::Products => Kind::Projections,
-                Stage::Heads => Kind::Rotate,
-                Stage::Attention => Kind::Attention,
-                Stage::Unit => Kind::Glu,
-            });
-        }));
+        run(Some(&mut |stage| self.lap(stage.into())));
+    }
+
+    /// Whether someone asks.
+    pub fn on(&self) -> bool {
+        self.lap.is_some()
     }
 
     /// Each of `weights` was multiplied with `rows` rows, for which it streamed once.
@@ -71,6 +68,21 @@ impl Clock {
                 Reads::F32 => work.f32 += products,
             }
             work.bytes += weights.bytes().len() as u64;
+        }
+    }
+}
+
+impl From<Stage> for Kind {
+    fn from(stage: Stage) -> Kind {
+        match stage {
+            Stage::Norm => Kind::Norm,
+            Stage::Products => Kind::Projections,
+            Stage::Heads => Kind::Rotate,
+            Stage::Attention => Kind::Attention,
+            Stage::Unit => Kind::Glu,
+            Stage::State => Kind::State,
+            Stage::Router => Kind::Router,
+            Stage::Experts => Kind::Experts,
         }
     }
 }

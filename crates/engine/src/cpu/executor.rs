@@ -1,4 +1,5 @@
 //! Walks the plan: one batch in, the wanted rows' logits out.
+use super::altup::AltUpSteps;
 use super::branch;
 use super::clock::Clock;
 use super::flow::Flow;
@@ -12,9 +13,8 @@ use crate::size::Memory;
 use crate::spec::ModelSpec;
 use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
-use rinfer_kernels::mat::Rows;
-use rinfer_kernels::ops::{self, AttendRow, Ctx, Ends, Linear, PerHead, Pre, Run, Turned};
-use rinfer_kernels::{Act, Kernels, Mat, Team};
+use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Run, Turned};
+use rinfer_kernels::{Act, Kernels, Team};
 
 /// A loaded model on the CPU.
 pub struct CpuExecutor {
@@ -55,7 +55,9 @@ pub(crate) struct Pass<'a> {
     /// Which weights come and go.
     pub flow: &'a mut Flow,
     /// Inputs in the orders of single matrices.
-    pub turned: &'a mut Turned,
+    pub turned: &'a Turned,
+    /// What becomes of further streams.
+    pub altup: Option<&'a AltUpSteps>,
 }
 
 impl Pass<'_> {
@@ -64,26 +66,6 @@ impl Pass<'_> {
         ops::linear_in_orders(self.ctx, x, jobs, self.turned);
         self.clock.products(kind, x.rows(), jobs.iter().map(|job| job.weights));
         self.clock.lap(kind);
-    }
-    /// Makes a branch's input of the stream by itself, if that is left to do.
-    pub fn input(&mut self, ends: &mut Ends<'_>) {
-        let Some(pre) = ends.pre.take() else { return };
-        let stream = ends.stream.as_deref().expect("the stream, which the input is made of");
-        self.norm(&pre, stream, ends.input);
-    }
-    /// Makes an input of the rows of `x`.
-    pub fn norm(&mut self, Pre { norm, order, q8 }: &Pre<'_>, x: &Mat, input: &mut Act) {
-        match order {
-            None => ops::norm(self.ctx, norm.as_ref(), x, input, *q8),
-            Some(order) => ops::norm_in_order(self.ctx, norm.as_ref(), order, x, input, *q8),
-        }
-        self.clock.lap(Kind::Norm);
-    }
-    /// [`ops::per_head`], counted.
-    pub fn per_head(&mut self, how: &PerHead<'_>, x: Rows<'_>, parts: &mut Act, out: &mut Mat) {
-        ops::per_head(self.ctx, how, x, parts, out);
-        self.clock.products(Kind::Projections, x.rows(), how.weights);
-        self.clock.lap(Kind::Projections);
     }
 }
 
@@ -165,9 +147,9 @@ impl backend::Executor for CpuExecutor {
         self.clock.lap(Kind::Other);
         let (prompts, groups, cache, recurrent) = self.state.parts();
         let (ctx, rows, runs, clock) = (&self.ctx, &self.rows, &self.runs, &mut self.clock);
-        let (flow, turned) = (&mut self.flow, &mut self.turned);
+        let (flow, turned, altup) = (&mut self.flow, &self.turned, self.plan.altup.as_ref());
         let mut pass =
-            Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow, turned };
+            Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow, turned, altup };
         layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
         pass.flow.enter(self.layers);
         let Plan { head, embed, .. } = &self.plan;
@@ -202,12 +184,9 @@ fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
     if let Some((altup, b)) = plan.altup.as_ref().zip(s.altup.as_mut()) {
         altup.expand(pass, &s.stream, &mut s.input, b);
     }
-    for step in &plan.steps {
-        pass.flow.enter(step.layer);
-        if let (Some(turn), Some(altup), Some(b)) = (step.turn, &plan.altup, &mut s.altup) {
-            altup.turn(pass, turn, &mut s.stream, b);
-        }
-        branch::run(step, pass, s);
+    for steps in plan.steps.chunk_by(|a, b| a.layer == b.layer) {
+        pass.flow.enter(steps[0].layer);
+        branch::layer(steps, pass, s);
     }
     if let Some((altup, b)) = plan.altup.as_ref().zip(s.altup.as_mut()) {
         altup.average(pass, &mut s.stream, &mut s.input, b);

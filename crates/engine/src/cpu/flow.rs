@@ -112,9 +112,14 @@ impl Flow {
         }
     }
 
+    /// Whether it is to be told who is [visited](Flow::visit).
+    pub fn visits(&self) -> bool {
+        !self.experts.units.is_empty()
+    }
+
     /// Rows visit these experts of layer `layer` next.
     pub fn visit(&mut self, layer: usize, experts: impl Iterator<Item = usize>) {
-        if !self.experts.units.is_empty() {
+        if self.visits() {
             let from = self.experts.now;
             experts.for_each(|expert| self.experts.visit((layer, expert)));
             self.experts.shrink(from);

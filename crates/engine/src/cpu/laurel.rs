@@ -1,14 +1,14 @@
 //! The learned residual of low rank.
-use super::executor::Pass;
+use super::branch::Line;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
 use super::scratch::{distinct, place};
 use crate::backend::LoadError;
-use crate::profile::Kind;
 use crate::spec::{Laurel, ModelSpec, Op};
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Residual};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{Plain, Residual, Stage};
 use rinfer_kernels::{Act, Mat};
 
 /// One of them, resolved.
@@ -34,28 +34,26 @@ impl LaurelStep {
             buffers: place(&ranks(spec), &l.rank, usize::eq),
         })
     }
-    /// `out (+)= x + norm(right(left(x)))`.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        buffers: &mut [Buffers],
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= x + norm(right(left(x)))`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        buffers: &'a mut [Buffers],
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
         let Buffers { low, product } = &mut buffers[self.buffers];
-        low.resize(x.rows());
-        pass.linear(Kind::Projections, x, &mut [self.left.job(low.f32_mut(), Store::Set)]);
-        pass.linear(Kind::Projections, low, &mut [self.right.job(product, Store::Set)]);
+        let (mut low, product) = (low.lend(ctx, n, false), product.lend(n));
+        line.product(x, &self.left, low.f32(), Store::Set);
+        line.product(&mut low, &self.right, product, Store::Set);
         if store == Store::Set {
-            out.resize(x.rows());
-            out.data_mut().fill(0.0);
+            line.chain.plain(Stage::Norm, Plain::Zero, out);
         }
-        out.data_mut().iter_mut().zip(x.view().data()).for_each(|(y, x)| *y += x);
+        line.chain.plain(Stage::Norm, Plain::Add(x.f32().into()), out);
         let post = self.norm.as_ref().map(NormWeights::view);
         let how = Residual { post, scale: 1.0, skip: None, then: 1.0 };
-        ops::residual(pass.ctx, &how, product, out);
-        pass.clock.lap(Kind::Norm);
+        line.chain.residual(how, product, out);
     }
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The feed-forward network.
 use super::adapter::Own;
-use super::executor::Pass;
+use super::branch::Line;
 use super::order::Orders;
 use super::pack::Packer;
 use super::plan::Projection;
@@ -9,9 +9,10 @@ use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{Act as Function, Mlp, ModelSpec, Op};
 use crate::weights::{Owner, layer};
-use rinfer_kernels::Act;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Ends, Gated, Glu, MlpBranch, MlpBuffers};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Seen, Slot, Store};
+use rinfer_kernels::ops::{FEW_ROWS, Gated, GatedScratch, Glu, Stage};
+use rinfer_kernels::{Act, Mat};
 
 /// One MLP, resolved.
 pub(crate) struct MlpStep {
@@ -47,43 +48,42 @@ impl MlpStep {
         })
     }
 
-    /// From the stream or an input through the MLP.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        own: Option<&Own>,
-        buffers: &mut [Buffers],
-        mut ends: Ends<'_>,
+    /// Adds `out (+)= mlp(x)`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        own: Option<&'a Own>,
+        buffers: &'a mut [Buffers],
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let Buffers { products, low } = &mut buffers[self.buffers];
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
+        let b = &mut buffers[self.buffers];
         let first = self.gate.as_ref().unwrap_or(&self.up);
         let second = self.gate.is_some().then_some(&self.up);
-        let adapter = own.and_then(|own| own.adapters.first());
-        let made = adapter.is_some() || first.gathers() || second.is_some_and(Projection::gathers);
-        if made {
-            pass.input(&mut ends);
-            let [gate, up] = products.products();
-            pass.linear(Kind::Projections, ends.input, &mut [first.job(gate, Store::Set)]);
-            if let Some(second) = second {
-                pass.linear(Kind::Projections, ends.input, &mut [second.job(up, Store::Set)]);
+        let mut hidden = b.hidden.lend(ctx, n, self.down.reads_q8_as_is());
+        if n > FEW_ROWS && !b.whole {
+            let up = second.map(Projection::weights);
+            let how = Gated { act: self.act, gate: first.weights(), up };
+            line.clock.products(Kind::Projections, n, how.weights().map(|(weights, _)| weights));
+            hidden = line.chain.gated(how, x, &mut b.columns, hidden);
+        } else {
+            let (gate, up) = (b.gate.lend(n), b.up.lend(n));
+            let up = second.map(|second| (second, up));
+            let jobs = [Some(first.to(gate, Store::Set)), up.map(|(w, up)| w.to(up, Store::Set))];
+            line.products(Stage::Products, x, &jobs);
+            let up = up.map(|(_, up)| up);
+            if let (Some(adapter), Some(low)) =
+                (own.and_then(|own| own.adapters.first()), b.low.as_mut())
+            {
+                adapter.add(line, x, low.lend(ctx, n, false), [gate].into_iter().chain(up));
             }
-            match (adapter, low, second) {
-                (Some(adapter), Some(low), Some(_)) => {
-                    adapter.run(pass, ends.input, low, [gate, up]);
-                }
-                (Some(adapter), Some(low), None) => adapter.run(pass, ends.input, low, [gate]),
-                _ => {}
+            if let Some(deviations) = self.sparsity {
+                line.chain.sparsify(deviations, gate);
             }
+            line.chain.glu(Stage::Unit, self.act, gate, up.map(Seen::from), hidden);
         }
-        let up = second.map(Projection::weights);
-        let how = MlpBranch {
-            made,
-            unit: Gated { act: self.act, gate: first.weights(), up },
-            sparsity: self.sparsity,
-            down: self.down.weights(),
-        };
-        pass.clock.products(Kind::Projections, pass.rows.len(), how.weights().map(|(w, _)| w));
-        pass.clock.watched(|watch| ops::mlp_branch(pass.ctx, &how, products, ends, watch));
+        line.product(&mut hidden, &self.down, out, store);
     }
 
     /// Whether the input's 8-bit form is read.
@@ -122,7 +122,15 @@ pub(super) fn glu(act: Function) -> Glu {
 
 /// What an MLP writes on the way, shared by all of one shape.
 pub(crate) struct Buffers {
-    products: MlpBuffers,
+    /// Whether products are made whole, of however many rows.
+    whole: bool,
+    /// Of few rows, or whole.
+    gate: Mat,
+    /// The same.
+    up: Mat,
+    /// Of many rows, unless whole.
+    columns: GatedScratch,
+    hidden: Act,
     /// Of adapters.
     low: Option<Act>,
 }
@@ -131,14 +139,21 @@ impl Buffers {
     /// For batches of up to `rows` rows, on `threads` threads.
     pub fn new(shape: Shape, rows: usize, threads: usize) -> Buffers {
         let Shape { d_ff, whole, rank } = shape;
+        let whole = whole || rank.is_some();
+        let few = if whole { rows } else { rows.min(FEW_ROWS) };
         Buffers {
-            products: MlpBuffers::new(d_ff, whole || rank.is_some(), rows, threads),
+            whole,
+            gate: Mat::new(few, d_ff),
+            up: Mat::new(few, d_ff),
+            columns: GatedScratch::new(if rows > few { rows } else { 0 }, threads),
+            hidden: Act::new(rows, d_ff),
             low: rank.map(|rank| Act::new(rows, rank)),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.products.bytes() + self.low.as_ref().map_or(0, Act::bytes)
+        let products = self.gate.bytes() + self.up.bytes() + self.columns.bytes();
+        products + self.hidden.bytes() + self.low.as_ref().map_or(0, Act::bytes)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Mixtures of experts: a router's choice, the chosen experts, and one that every row visits.
-use super::executor::Pass;
+use super::branch::Line;
 use super::mlp::{self, MlpStep};
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
@@ -9,8 +9,9 @@ use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{ModelSpec, Moe, Norm, Op, RouterInput, Shared};
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Choice, Ends, Experts, ExpertsScratch, Routes, Stack, Weighs};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{Choice, Choices, Experts, ExpertsScratch, Plain, Stack, Stage, Weighs};
 use rinfer_kernels::{Act, Mat};
 
 /// One mixture, resolved.
@@ -71,57 +72,63 @@ impl MoeStep {
         })
     }
 
-    /// Chooses each row's experts, by the input or the stream that it was made of.
-    pub fn route(&self, pass: &mut Pass<'_>, buffers: &mut [Buffers], x: &mut Act, stream: &Mat) {
-        let b = &mut buffers[self.buffers];
-        let x = match &self.router_norm {
-            None => x,
-            Some(norm) => {
-                ops::norm(pass.ctx, Some(&norm.view()), stream, &mut b.input, false);
-                &mut b.input
-            }
-        };
-        pass.linear(Kind::Router, x, &mut [self.router.job(&mut b.logits, Store::Set)]);
-        let choices = &mut b.choices[..x.rows() * b.top_k];
-        ops::by_row(pass.ctx, &mut b.logits, choices, |logits, out| {
-            self.chooser.choose(logits, out);
-        });
-        pass.clock.lap(Kind::Router);
+    /// Whether it has an expert that every row visits.
+    pub fn shares(&self) -> bool {
+        self.shared.is_some()
     }
 
-    /// `out (+)= moe(x)` by what was chosen.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        (buffers, mlps): (&mut [Buffers], &mut [mlp::Buffers]),
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= moe(x)`, by what each row chooses by `x` or the stream that it was made of.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (buffers, mlps): (&'a mut [Buffers], Option<&'a mut [mlp::Buffers]>),
+        (x, stream): (&mut ActSlot<'a>, Slot<'a>),
+        (out, store): (Slot<'a>, Store),
     ) {
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
         let b = &mut buffers[self.buffers];
-        let choices = &b.choices[..x.rows() * b.top_k];
-        pass.flow.visit(self.layer, choices.iter().map(|choice| choice.expert as usize));
-        let routes = Routes { choices, weighs: self.weighs };
-        ops::experts(pass.ctx, &self.experts, x, &routes, &mut b.scratch, out, store);
-        for (expert, rows) in b.scratch.visited() {
-            let weights = self.experts.stacks().map(|s| &s.weights()[expert]);
-            pass.clock.products(Kind::Experts, rows, weights);
+        let (logits, choices) = (b.logits.lend(n), Choices::lend(&mut b.choices[..n * b.top_k], n));
+        let mut of_stream = *x;
+        if let Some(norm) = &self.router_norm {
+            of_stream = b.input.lend(ctx, n, self.router.reads_q8_as_is());
+            line.chain.norm(Some(norm.view()), None, stream, of_stream);
         }
-        pass.clock.lap(Kind::Experts);
-        let Some(shared) = &self.shared else { return };
+        let from = if self.router_norm.is_some() { &mut of_stream } else { &mut *x };
+        line.products(Stage::Router, from, &[Some(self.router.to(logits, Store::Set))]);
+        line.chain.route(&self.chooser, logits, choices);
+        self.visit(line, choices);
+        let routes = (choices, self.weighs);
+        line.chain.experts(&self.experts, *x, routes, &mut b.scratch, out, store);
+        let Some((shared, mlps)) = self.shared.as_ref().zip(mlps) else { return };
         let Some(gate) = &shared.gate else {
-            return shared.mlp.run(pass, None, mlps, Ends::apart(x, out, Store::Add));
+            return shared.mlp.add(line, None, mlps, x, (out, Store::Add));
         };
-        pass.linear(Kind::Router, x, &mut [gate.job(&mut b.gate, Store::Set)]);
-        b.gate.data_mut().iter_mut().for_each(|g| *g = sigmoid(*g));
-        shared.mlp.run(pass, None, mlps, Ends::apart(x, &mut b.shared, Store::Set));
-        ops::weighted(pass.ctx, &b.shared, b.gate.data(), out, Store::Add);
-        pass.clock.lap(Kind::Experts);
+        let (gates, given) = (b.gate.lend(n), b.shared.lend(n));
+        line.products(Stage::Router, x, &[Some(gate.to(gates, Store::Set))]);
+        line.chain.plain(Stage::Router, Plain::Of(sigmoid), gates);
+        shared.mlp.add(line, None, mlps, x, (given, Store::Set));
+        line.chain.weighted(Stage::Experts, given, gates, out);
     }
 
-    /// Whether the input's 8-bit form is read: experts make their own, of what they gather.
+    /// Looks at what rows choose, if someone is to know before they visit: what comes from a file only
+    /// then, and who counts.
+    fn visit<'a>(&self, line: &mut Line<'a>, choices: Choices<'a>) {
+        if !line.flow.visits() && !line.clock.on() {
+            return;
+        }
+        line.run();
+        line.flow.visit(self.layer, choices.iter().map(|choice| choice.expert as usize));
+        for expert in 0..self.experts.gate.weights().len() {
+            let rows = choices.iter().filter(|choice| choice.expert as usize == expert).count();
+            let weights = self.experts.stacks().map(|s| &s.weights()[expert]);
+            line.clock.products(Kind::Experts, rows, weights.filter(|_| rows > 0));
+        }
+    }
+
+    /// Whether the input's 8-bit form is read. (Experts make their own, of what they gather; but one
+    /// row is read where it lies.)
     pub fn reads_q8(&self) -> bool {
-        self.shared.as_ref().is_some_and(|s| s.mlp.reads_q8())
+        self.experts.reads_q8() || self.shared.as_ref().is_some_and(|s| s.mlp.reads_q8())
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {

@@ -1,4 +1,5 @@
 //! What a token gives each layer besides: computed once a pass, and the gates that let it in.
+use super::branch::Line;
 use super::executor::Pass;
 use super::mlp::glu;
 use super::pack::Packer;
@@ -7,8 +8,9 @@ use crate::backend::LoadError;
 use crate::profile::Kind;
 use crate::spec::{InputGate, ModelSpec, PerLayer};
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Glu, HeadNorm, Residual, Rotate};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Seen, Slot, Store};
+use rinfer_kernels::ops::{self, Glu, HeadNorm, Residual, Rotate, Stage};
 use rinfer_kernels::{Act, Mat, Packed};
 
 /// Where the inputs of all layers come from, resolved.
@@ -79,25 +81,22 @@ impl GateStep {
             out: Projection::new(&layer(i, "proj"), false, packer)?,
         })
     }
-    /// `out (+)= project(act(gate(x)) · input)`
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        b: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= project(act(gate(x)) · input)`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        b: &'a mut Buffers,
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        pass.linear(Kind::Projections, x, &mut [self.gate.job(&mut b.gate, Store::Set)]);
-        let (width, from) = (b.gate.cols(), self.layer * b.gate.cols());
-        b.input.resize(x.rows());
-        for i in 0..x.rows() {
-            b.input.row_mut(i).copy_from_slice(&b.inputs.row(i)[from..from + width]);
-        }
-        let q8 = self.out.reads_q8();
-        ops::glu(pass.ctx, self.act, &b.gate, Some(&b.input), &mut b.hidden, q8);
-        pass.clock.lap(Kind::Glu);
-        pass.linear(Kind::Projections, &mut b.hidden, &mut [self.out.job(out, store)]);
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
+        let gate = b.gate.lend(n);
+        let (width, from) = (gate.cols(), self.layer * gate.cols());
+        let input = Seen::from(&b.inputs).columns(from..from + width);
+        let mut hidden = b.hidden.lend(ctx, n, self.out.reads_q8_as_is());
+        line.product(x, &self.gate, gate, Store::Set);
+        line.chain.glu(Stage::Unit, self.act, gate, Some(input), hidden);
+        line.product(&mut hidden, &self.out, out, store);
     }
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
@@ -116,7 +115,6 @@ pub(crate) struct Buffers {
     inputs: Mat,
     projected: Mat,
     gate: Mat,
-    input: Mat,
     hidden: Act,
 }
 
@@ -130,13 +128,12 @@ impl Buffers {
             inputs: Mat::new(rows, all),
             projected: Mat::new(rows, all),
             gate: Mat::new(rows, width),
-            input: Mat::new(rows, width),
             hidden: Act::new(rows, width),
         })
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let mats = [&self.inputs, &self.projected, &self.gate, &self.input].map(Mat::bytes);
+        let mats = [&self.inputs, &self.projected, &self.gate].map(Mat::bytes);
         mats.iter().sum::<usize>() + self.hidden.bytes()
     }
 }

@@ -16,8 +16,8 @@ use crate::backend::LoadError;
 use crate::spec::{Branch, ModelSpec, Norm, NormKind, Op, Reads, Skip, Then};
 use crate::weights::{Owner, branch_norms, layer, part_norms};
 use rinfer_kernels::layout::Reads as Activations;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Linear};
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{self, Linear, Product};
 use rinfer_kernels::{Mat, Packed};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -183,12 +183,6 @@ impl Step {
         let bare = self.weights.post.is_none() && self.scale == 1.0;
         let stream = self.skip == Skip::Stream && self.then == 1.0;
         bare && stream && matches!(&self.weights.parts[..], [part] if part.joins_as_is())
-    }
-    /// Whether its last part joins the stream itself, through the branch's norm, scale and so on.
-    pub fn joins_itself(&self) -> bool {
-        let last = self.weights.parts.last().filter(|part| part.joins_as_is());
-        let joins = |part: &PartStep| matches!(part.block, Block::Attention(_) | Block::Mlp(_));
-        self.skip == Skip::Stream && !self.joins_as_is() && last.is_some_and(joins)
     }
 }
 
@@ -367,13 +361,21 @@ impl Projection {
     pub fn job<'a>(&'a self, out: &'a mut Mat, store: Store) -> Linear<'a> {
         Linear { weights: &self.weights, bias: self.bias.as_deref(), store, out }
     }
-    /// What [`ops::gated`] takes.
+    /// What a chain takes.
+    pub fn to<'a>(&'a self, out: Slot<'a>, store: Store) -> Product<'a> {
+        (self.weights(), store, out)
+    }
+    /// Weights and bias.
     pub fn weights(&self) -> (&Packed, Option<&[f32]>) {
         (&self.weights, self.bias.as_deref())
     }
     /// Whether it multiplies 8-bit activations.
     pub fn reads_q8(&self) -> bool {
         q8(&self.weights)
+    }
+    /// Whether that is its input in the order that it lies in.
+    pub fn reads_q8_as_is(&self) -> bool {
+        self.reads_q8() && !self.gathers()
     }
     /// Whether its input is gathered in its order.
     pub fn gathers(&self) -> bool {

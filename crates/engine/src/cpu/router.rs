@@ -3,7 +3,7 @@
 //! Of experts that score the same, the one with the lower number is chosen, as torch's top-k does in
 //! practice. What is chosen by score alone is chosen by logit, whose order is the same and finer.
 use crate::spec::{Groups, Renormalise, Router, Score};
-use rinfer_kernels::ops::Choice;
+use rinfer_kernels::ops::{self, Choice};
 
 /// A router's rule and its learned vectors, by expert.
 pub(crate) struct Chooser {
@@ -14,9 +14,9 @@ pub(crate) struct Chooser {
     pub expert_scale: Option<Vec<f32>>,
 }
 
-impl Chooser {
-    /// Fills `out` with a row's choices, the best first. `logits` becomes scores.
-    pub fn choose(&self, logits: &mut [f32], out: &mut [Choice]) {
+impl ops::Router for Chooser {
+    /// The best first; `logits` becomes scores.
+    fn choose(&self, logits: &mut [f32], out: &mut [Choice]) {
         match self.how.score {
             Score::Sparsemixer { jitter } => sparsemixer(logits, jitter, out),
             Score::SoftmaxOfTopK => {
@@ -34,7 +34,9 @@ impl Chooser {
             }
         }
     }
+}
 
+impl Chooser {
     fn by_score(&self, logits: &mut [f32], out: &mut [Choice]) {
         let alone = self.select_bias.is_none() && self.how.groups.is_none();
         if alone {
@@ -151,6 +153,7 @@ impl Renormalise {
 mod tests {
     use super::*;
     use crate::spec::RouterInput;
+    use rinfer_kernels::ops::Router as _;
 
     fn router(score: Score) -> Router {
         Router {

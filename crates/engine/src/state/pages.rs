@@ -42,6 +42,11 @@ impl Cache {
         let layer = &mut self.layers[i];
         (layer.group, &mut layer.pool)
     }
+    /// The same of it and of the next, if there is one.
+    pub fn layers(&mut self, i: usize) -> [Option<(usize, &mut Pool)>; 2] {
+        let mut all = self.layers[i..].iter_mut().map(|layer| (layer.group, &mut layer.pool));
+        [all.next(), all.next()]
+    }
     fn bytes(&self) -> usize {
         self.layers.iter().map(|l| l.pool.bytes()).sum()
     }

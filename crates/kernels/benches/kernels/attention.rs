@@ -4,7 +4,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use rinfer_kernels::Act;
 use rinfer_kernels::kv::{KvKind, PAGE, Pool};
-use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, attention};
+use rinfer_kernels::ops::{Attend, AttendRow, AttentionScratch, Places, attention};
 use std::fmt;
 
 /// Query heads, K/V heads, elements to a head: of small models, and one without groups.
@@ -61,7 +61,8 @@ fn rows(bencher: Bencher, case: &Case, rows: usize, past: usize) {
     let mut run = |pool: &mut Pool, past: usize| {
         let at: Vec<_> = (past..past + rows).map(|pos| AttendRow { table: 0, pos }).collect();
         let new = Some((&k, &v));
-        attention(&ctx, &shape, &at, &tables, None, &q, new, pool, &mut scratch, &mut out, true);
+        let places = Places { rows: &at, tables: &tables, chosen: None, pool };
+        attention(&ctx, &shape, places, &q, new, &mut scratch, &mut out, true);
     };
     for pool in &mut pools {
         // Every page is there before it is measured.

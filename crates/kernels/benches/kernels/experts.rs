@@ -7,8 +7,8 @@ use divan::counter::{BytesCount, ItemsCount};
 use rinfer_kernels::layout::{Layout, Packed};
 use rinfer_kernels::mat::Store;
 use rinfer_kernels::ops::{
-    Choice, Experts, ExpertsScratch, Gated, GatedScratch, Glu, Linear, Routes, Stack, Weighs,
-    experts, gated, linear,
+    Choice, Experts, ExpertsScratch, Gated, GatedScratch, Glu, Linear, Stack, Weighs, experts,
+    gated, linear,
 };
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Mat};
@@ -85,8 +85,8 @@ fn sparse_of(bencher: Bencher, case: &Case) {
         for (i, choice) in choices.iter_mut().enumerate() {
             choice.expert = ((first + i % TOP_K * 7 + i / TOP_K * 13) % COUNT) as u32;
         }
-        let routes = Routes { choices: &choices, weighs: Weighs::Output };
-        experts(&ctx, &how, &mut x, &routes, &mut scratch, &mut out, Store::Set);
+        let (weighs, store) = (Weighs::Output, Store::Set);
+        experts(&ctx, &how, &mut x, &mut choices, weighs, &mut scratch, &mut out, store);
     });
 }
 

@@ -4,6 +4,7 @@ use super::{On, wave};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use rinfer_kernels::Mat;
+use rinfer_kernels::mat::Seen;
 use rinfer_kernels::ops::*;
 use std::fmt;
 
@@ -54,9 +55,10 @@ fn selective_scan(bencher: Bencher, case: &Case) {
     step.data_mut().iter_mut().for_each(|x| *x = x.abs());
     let (x, keys) = (wave(case.rows, channels), wave(case.rows, state));
     let mut out = Mat::new(case.rows, channels);
-    let input = SelectiveInput { x: &x, step: &step, write: &keys, read: &keys };
+    let [x, step, write, read] = [&x, &step, &keys, &keys].map(Seen::from);
+    let input = SelectiveInput { x, step, write, read };
     time(bencher, case, state * channels, |ctx, runs, cells| {
-        selective(ctx, &how, runs, &input, (cells, 0), &mut out);
+        selective(ctx, &how, runs, input, (cells, 0), &mut out);
     });
 }
 
@@ -67,14 +69,14 @@ fn linear_states(bencher: Bencher, case: &Case) {
     let (x, k) = (wave(case.rows, heads * values), wave(case.rows, keys));
     let (gates, mut out) = (wave(case.rows, heads), Mat::new(case.rows, heads * values));
     let input = LinearStateInput {
-        values: x.all(),
-        write: k.all(),
-        read: k.all(),
-        step: Some(&gates),
-        decay: Ok(&gates),
+        values: (&x).into(),
+        write: (&k).into(),
+        read: (&k).into(),
+        step: Some((&gates).into()),
+        decay: Ok((&gates).into()),
     };
     time(bencher, case, LinearState::floats(heads, keys, values), |ctx, runs, cells| {
-        linear_state(ctx, &how, runs, &input, (cells, 0), &mut out);
+        linear_state(ctx, &how, runs, input, (cells, 0), &mut out);
     });
 }
 
@@ -103,8 +105,9 @@ fn delta_of(bencher: Bencher, case: &Case, per_channel: bool) {
     let (beta, mut decay) =
         (wave(case.rows, heads), wave(case.rows, if per_channel { heads * dim } else { heads }));
     decay.data_mut().iter_mut().for_each(|x| *x = 0.9 + 0.05 * *x);
-    let input = DeltaInput { q: k.all(), k: k.all(), v: v.all(), decay: &decay, beta: &beta };
+    let [k, v, decay, beta] = [&k, &v, &decay, &beta].map(Seen::from);
+    let input = DeltaInput { q: k, k, v, decay, beta };
     time(bencher, case, how.floats(), |ctx, runs, cells| {
-        delta(ctx, &how, runs, &input, (cells, 0), &mut out);
+        delta(ctx, &how, runs, input, (cells, 0), &mut out);
     });
 }

@@ -1,6 +1,8 @@
 //! Gates: elementwise functions that say how much a state forgets and takes.
-use super::Ctx;
-use crate::mat::Mat;
+use super::chain::{Phases, alone};
+use super::{CHUNK, Chain, Ctx, Stage, by_chunks, few};
+use crate::mat::{Mat, Seen, Slot, apart};
+use crate::team::Worker;
 
 /// An elementwise function; parameters are a number a column.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +67,51 @@ impl<'a> Gate<'a> {
 /// # Panics
 /// If the widths differ.
 pub fn gate(ctx: &Ctx, how: Gate<'_>, x: &Mat, out: &mut Mat) {
-    assert_eq!(x.cols(), out.cols(), "input and output are of one width");
-    out.resize(x.rows());
-    let out = out.shared();
-    ctx.each_chunk(x.rows(), x.cols(), |i, from, len| {
-        let (x, how) = (&x.row(i)[from..from + len], how.part(from, len));
-        // SAFETY: the tier is usable, lengths agree; chunks are disjoint.
-        unsafe { (ctx.kernels.gate)(how, x, out.part(i, from, len)) };
-    });
+    let out = out.lend(x.rows());
+    alone(ctx, Gates::new(how, x.into(), out));
+}
+
+/// The same, as an operation.
+struct Gates<'a> {
+    how: Gate<'a>,
+    x: Seen<'a>,
+    out: Slot<'a>,
+}
+
+impl<'a> Gates<'a> {
+    /// # Panics
+    /// If the shapes differ.
+    pub fn new(how: Gate<'a>, x: Seen<'a>, out: Slot<'a>) -> Gates<'a> {
+        let same = (x.rows(), x.cols()) == (out.rows(), out.cols());
+        assert!(same, "input and output are of one shape");
+        apart([*out], [x]);
+        Gates { how, x, out }
+    }
+}
+
+// SAFETY: chunks are disjoint.
+unsafe impl Phases for Gates<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows() * self.x.cols().div_ceil(CHUNK), self.x.cols().min(CHUNK), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let Gates { how, x, out } = self;
+        by_chunks(worker, (x.rows(), x.cols()), CHUNK, &|i, from, len| {
+            let how = how.part(from, len);
+            // SAFETY: passed on, lengths agree.
+            unsafe {
+                (ctx.kernels.gate)(how, &x.row(i)[from..from + len], out.part(i, from, len));
+            }
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `out = gate(x)`, as of [`gate()`].
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn gate(&mut self, stage: Stage, how: Gate<'a>, x: Slot<'a>, out: Slot<'a>) {
+        self.push(stage, Gates::new(how, x.into(), out));
+    }
 }

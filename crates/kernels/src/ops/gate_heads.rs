@@ -1,8 +1,10 @@
 //! Gates of an attention's output. Qiu et al. 2025, arXiv:2505.06708.
+use super::chain::{Phases, alone};
 use super::glu::unit;
-use super::{Ctx, Glu};
-use crate::act::{Act, BLOCK, SharedAct};
-use crate::mat::{Mat, Seen};
+use super::{CHUNK, Chain, Ctx, Glu, Stage, by_chunks, few};
+use crate::act::{Act, ActSlot, BLOCK};
+use crate::mat::{Mat, Seen, Slot, apart};
+use crate::team::Worker;
 
 /// `out = x · sigmoid(gate)`: a gate for each element, or for each stretch of elements of one
 /// length; `out` takes `x`'s row count. With `q8` the 8-bit form is made in the same pass.
@@ -10,50 +12,35 @@ use crate::mat::{Mat, Seen};
 /// # Panics
 /// If the shapes differ.
 pub fn gate_heads(ctx: &Ctx, gates: &Mat, x: &Act, out: &mut Act, q8: bool) {
-    let (rows, cols) = (x.rows(), x.cols());
-    assert_eq!(cols, out.cols(), "input and output are of one width");
-    out.resize(rows);
-    assert!(x.exact(), "the f32 rows were not made");
-    let (gates, x) = (Seen::of(gates), Seen::of(&x.f32));
-    let gate = GateHeads::new(gates, x, out.shared(ctx.kernels.tile, q8), q8);
-    // SAFETY: nobody writes what is read; chunks are disjoint and whole blocks.
-    ctx.each_chunk(rows, cols, |i, from, len| unsafe { gate.chunk(ctx, i, from, len) });
+    let out = out.lend(ctx, x.rows(), q8);
+    alone(ctx, HeadGates::new(gates.into(), x.exact_rows().into(), out));
 }
 
-/// The operands, as tasks share them.
-pub(super) struct GateHeads<'a> {
+/// The same, as an operation.
+struct HeadGates<'a> {
     gates: Seen<'a>,
     x: Seen<'a>,
-    out: SharedAct<'a>,
-    q8: bool,
+    out: ActSlot<'a>,
 }
 
-impl<'a> GateHeads<'a> {
+impl<'a> HeadGates<'a> {
     /// # Panics
     /// If the shapes differ.
-    pub fn new(gates: Seen<'a>, x: Seen<'a>, out: SharedAct<'a>, q8: bool) -> GateHeads<'a> {
-        let (cols, heads) = (x.cols(), gates.cols());
+    pub fn new(gates: Seen<'a>, x: Seen<'a>, out: ActSlot<'a>) -> HeadGates<'a> {
+        let (cols, heads, to) = (x.cols(), gates.cols(), out.f32());
         assert!(cols.is_multiple_of(heads), "{heads} gates to {cols} columns");
         let of_x = (x.rows(), cols);
-        assert_eq!((out.f32().rows(), out.f32().cols()), of_x, "input and output are of one shape");
+        assert_eq!((to.rows(), to.cols()), of_x, "input and output are of one shape");
         assert_eq!(gates.rows(), x.rows(), "gates of as many rows");
-        GateHeads { gates, x, out, q8 }
-    }
-
-    /// Rows and columns.
-    pub fn shape(&self) -> (usize, usize) {
-        (self.x.rows(), self.x.cols())
-    }
-    /// What passes.
-    pub fn out(&self) -> &SharedAct<'a> {
-        &self.out
+        apart([*to], [gates, x]);
+        HeadGates { gates, x, out }
     }
 
     /// `len` columns of row `i` from `from` on.
     ///
     /// # Safety
     /// The tier is usable, gates and `x` are made, and the columns are the caller's: whole blocks.
-    pub unsafe fn chunk(&self, ctx: &Ctx, i: usize, from: usize, len: usize) {
+    unsafe fn chunk(&self, ctx: &Ctx, i: usize, from: usize, len: usize) {
         let cols = self.x.cols();
         let head_dim = cols / self.gates.cols();
         for from in (from..from + len).step_by(BLOCK) {
@@ -61,13 +48,35 @@ impl<'a> GateHeads<'a> {
             let mut own = [0.0; BLOCK];
             // SAFETY: passed on.
             unsafe {
-                let gates = self.gates.from(i, 0, self.gates.cols());
+                let gates = self.gates.row(i);
                 let own = &mut own[..len];
                 own.iter_mut().enumerate().for_each(|(j, own)| *own = gates[(from + j) / head_dim]);
                 let y = self.out.f32().part(i, from, len);
-                let codes = self.q8.then(|| self.out.quantised(i, from / BLOCK, 1));
-                unit(ctx, Glu::Sigmoid, own, self.x.from(i, from, len), y, codes);
+                let codes = self.out.codes(i, from / BLOCK, 1);
+                unit(ctx, Glu::Sigmoid, own, &self.x.row(i)[from..from + len], y, codes);
             }
         }
+    }
+}
+
+// SAFETY: chunks are disjoint and whole blocks.
+unsafe impl Phases for HeadGates<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows() * self.x.cols().div_ceil(CHUNK), self.x.cols().min(CHUNK), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let shape = (self.x.rows(), self.x.cols());
+        // SAFETY: passed on.
+        by_chunks(worker, shape, CHUNK, &|i, from, len| unsafe { self.chunk(ctx, i, from, len) });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `out = x · sigmoid(gate)`, as of [`gate_heads()`].
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn gate_heads(&mut self, gates: Slot<'a>, x: Slot<'a>, out: ActSlot<'a>) {
+        self.push(Stage::Attention, HeadGates::new(gates.into(), x.into(), out));
     }
 }

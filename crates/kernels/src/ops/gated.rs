@@ -1,18 +1,23 @@
 //! A gated linear unit with its products: a few columns of both at a time, joined while they are in
 //! a cache. For batches: a whole prompt's products would go to memory and come back.
+use super::chain::{Phases, alone};
 use super::glu::unit;
-use super::linear::prepare;
-use super::{Ctx, Glu, Weights};
-use crate::act::{Act, ActRows, BLOCK, SharedAct};
-use crate::layout::PANEL;
-use crate::mat::{Mat, MatmulTask, Shared, Store};
+use super::linear::fits;
+use super::{Chain, Ctx, Glu, Stage, Weights};
+use crate::act::{Act, ActRows, ActSlot, BLOCK};
+use crate::layout::{PANEL, Reads};
+use crate::mat::{Mat, MatmulTask, Shared, Slot, Store, apart};
 use crate::team::Worker;
 use std::ops::Range;
+
+/// Rows up to which a gated unit's products are better made whole, each in one run of memory.
+pub const FEW_ROWS: usize = 16;
 
 /// Columns that a thread holds of each product: whole panels and whole activation blocks.
 pub(super) const COLS: usize = 64;
 
 /// `act(gate(x))·up(x)`, or `act(gate(x))` without `up`.
+#[derive(Clone, Copy)]
 pub struct Gated<'a> {
     /// The function.
     pub act: Glu,
@@ -48,16 +53,17 @@ impl GatedScratch {
     ///
     /// # Panics
     /// If it is for fewer rows or threads.
-    pub(super) fn lend(&mut self, ctx: &Ctx, rows: usize) -> Products<'_> {
+    pub(super) fn lend(&mut self, ctx: &Ctx, rows: usize) -> Columns<'_> {
         let room = self.products.rows() / (2 * self.rows).max(1);
         assert!(rows <= self.rows && ctx.team.threads() <= room, "the scratch is too small");
-        Products { all: self.products.shared(), rows: self.rows }
+        Columns { all: self.products.slot(), rows: self.rows }
     }
 }
 
-/// A [`GatedScratch`] lent to the threads of one run.
-pub(super) struct Products<'a> {
-    all: Shared<'a>,
+/// A [`GatedScratch`] lent to the threads of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    all: Slot<'a>,
     rows: usize,
 }
 
@@ -74,60 +80,90 @@ pub fn gated(
     out: &mut Act,
     q8: bool,
 ) {
-    let (rows, n) = (x.rows(), out.cols());
-    for (weights, bias) in how.weights() {
-        assert!(weights.order().is_none(), "weights in an order");
-        prepare(ctx, x, weights, bias);
-        assert_eq!(n, weights.rows(), "the output's width against the weights' rows");
+    if how.weights().any(|(weights, _)| weights.layout().reads() == Reads::Q8) {
+        x.quantise(ctx);
     }
+    let (rows, x) = (x.rows(), x.slot(ctx));
     let products = scratch.lend(ctx, rows);
-    out.resize(rows);
-    let (x, to) = (x.all(), out.shared(ctx.kernels.tile, q8));
-    // SAFETY: the shapes were checked, `x` is made, `to` is this call's.
-    ctx.team.run(|worker| unsafe { products.phase(ctx, worker, how, x, &to, q8) });
+    alone(ctx, GatedUnits::new(*how, x, products, out.lend(ctx, rows, q8)));
     if q8 {
         out.forget_f32();
     }
 }
 
-impl Products<'_> {
-    /// Phase: makes `to`, in 8 bits alone if `q8`.
-    ///
-    /// # Safety
-    /// The shapes agree, forms that weights read are made, and nobody else reads or writes `to`
-    /// meanwhile.
-    pub unsafe fn phase(
-        &self,
-        ctx: &Ctx,
-        worker: &Worker<'_>,
-        how: &Gated<'_>,
-        x: ActRows<'_>,
-        to: &SharedAct<'_>,
-        q8: bool,
-    ) {
-        let n = to.f32().cols();
+/// The same, as an operation. With the 8-bit form only that is made.
+struct GatedUnits<'a> {
+    how: Gated<'a>,
+    x: ActSlot<'a>,
+    products: Columns<'a>,
+    out: ActSlot<'a>,
+}
+
+impl<'a> GatedUnits<'a> {
+    /// # Panics
+    /// If shapes disagree, or a form of `x` that is read is not made.
+    pub fn new(how: Gated<'a>, x: ActSlot<'a>, products: Columns<'a>, out: ActSlot<'a>) -> Self {
+        let to = out.f32();
+        for weights in how.weights() {
+            assert!(weights.0.order().is_none(), "weights in an order");
+            fits(x, weights);
+            let wide = to.cols() == weights.0.rows();
+            assert!(wide, "the output's width against the weights' rows");
+        }
+        assert_eq!(to.rows(), x.f32().rows(), "as many rows");
+        apart([*to, *products.all], [x.f32().into()]);
+        GatedUnits { how, x, products, out }
+    }
+}
+
+// SAFETY: columns are one task's, and whole blocks.
+unsafe impl Phases for GatedUnits<'_> {
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let n = self.out.f32().cols();
+        // SAFETY: passed on.
+        let x = unsafe { self.x.seen() };
         worker.phase(n.div_ceil(COLS), |task| {
             let columns = task * COLS..n.min((task + 1) * COLS);
-            // SAFETY: passed on; the columns are whole blocks and this task's.
-            unsafe { self.columns(ctx, worker, how, x, columns, to, q8) };
+            // SAFETY: passed on.
+            unsafe { self.products.some(ctx, worker, &self.how, x, columns, &self.out) };
         });
     }
+}
 
-    /// Makes some columns of `x`'s rows of `to`, in 8 bits alone if `q8`.
+impl<'a> Chain<'a> {
+    /// `out = act(gate(x))·up(x)`, as of [`gated()`]; what is left of `out` is returned.
+    ///
+    /// # Panics
+    /// If shapes disagree, or the scratch is for fewer rows or threads.
+    pub fn gated(
+        &mut self,
+        how: Gated<'a>,
+        x: &mut ActSlot<'a>,
+        scratch: &'a mut GatedScratch,
+        out: ActSlot<'a>,
+    ) -> ActSlot<'a> {
+        let q8 = how.weights().any(|(weights, _)| weights.layout().reads() == Reads::Q8);
+        self.quantise(Stage::Products, q8, x);
+        let products = scratch.lend(self.ctx(), x.f32().rows());
+        self.push(Stage::Products, GatedUnits::new(how, *x, products, out));
+        if out.q8() { out.without_f32() } else { out }
+    }
+}
+
+impl Columns<'_> {
+    /// Makes some columns of `x`'s rows of `to`, in 8 bits alone if these are made.
     ///
     /// # Safety
     /// The shapes agree, forms that weights read are made, and no other thread writes the columns,
     /// which are whole blocks.
-    #[expect(clippy::too_many_arguments, reason = "it is one task of a unit's operands")]
-    pub unsafe fn columns(
+    pub unsafe fn some(
         &self,
         ctx: &Ctx,
         worker: &Worker<'_>,
         how: &Gated<'_>,
         x: ActRows<'_>,
         columns: Range<usize>,
-        to: &SharedAct<'_>,
-        q8: bool,
+        to: &ActSlot<'_>,
     ) {
         let place = |i| self.all.rows_from((2 * worker.index() + i) * self.rows, x.rows());
         let (gate, up) = (place(0), place(1));
@@ -141,9 +177,9 @@ impl Products<'_> {
                 let up = how.up.map_or(&[][..], |_| up.part(i, 0, columns.len()));
                 let y = to.f32().part(i, columns.start, columns.len());
                 let mut few = [0.0; COLS];
-                let y = if q8 { &mut few[..columns.len()] } else { y };
+                let y = if to.q8() { &mut few[..columns.len()] } else { y };
                 let blocks = columns.len().div_ceil(BLOCK);
-                let codes = q8.then(|| to.quantised(i, columns.start / BLOCK, blocks));
+                let codes = to.codes(i, columns.start / BLOCK, blocks);
                 unit(ctx, how.act, gate, up, y, codes);
             }
         }

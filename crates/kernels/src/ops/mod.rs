@@ -1,10 +1,10 @@
 //! The operations of a forward pass, parallel on the team, with a safe interface: shapes are
-//! checked once here, in release too. Each file holds one operation.
+//! checked once here, in release too. Each file holds one operation: a function that does it by
+//! itself, and a method of [`Chain`] that adds it to others, to be done with them.
 //!
 //! A backend composes them; none of them knows about models. Everything works on a batch of rows,
 //! and one row's numbers never depend on another's.
 mod attention;
-mod branch;
 mod chain;
 mod choose;
 mod embed;
@@ -17,6 +17,7 @@ mod latent;
 mod linear;
 mod norm;
 mod per_head;
+mod plain;
 mod quantise;
 mod recurrent;
 mod residual;
@@ -27,31 +28,30 @@ mod streams;
 mod turn;
 mod weighted;
 
-pub use attention::{Attend, AttendRow, AttentionScratch, Heads, attention};
-pub use branch::*;
-pub use chain::{Stage, Watch};
-pub use choose::{Choose, ChooseScratch, Chosen, choose};
+pub use attention::{Attend, AttendRow, AttentionScratch, Heads, Places, attention};
+pub use chain::{Chain, Room, Stage, Watch};
+pub use choose::{Choose, ChooseScratch, Chosen, ChosenSlot, choose};
 pub use embed::embed;
-pub use experts::{Choice, Experts, ExpertsScratch, Routes, Stack, Weighs, experts};
+pub use experts::{Choice, Choices, Experts, ExpertsScratch, Router, Stack, Weighs, experts};
 pub use gate::{Gate, gate};
 pub use gate_heads::gate_heads;
-pub use gated::{Gated, GatedScratch, gated};
+pub use gated::{FEW_ROWS, Gated, GatedScratch, gated};
 pub use glu::{Glu, glu};
 pub use latent::latent;
-pub use linear::{Linear, Weights, linear};
+pub use linear::{Linear, Product, Weights, linear};
 pub use norm::{Norm, NormKind, norm, norm_in_order, norm_in_place};
 pub use per_head::{PerHead, per_head};
+pub use plain::Plain;
 pub use quantise::quantise;
 pub use recurrent::*;
 pub use residual::{Residual, residual};
 pub use rotate::{HeadNorm, RopeLayout, Rotate, rotate};
 pub use softcap::softcap;
 pub use sparsify::sparsify;
-pub use streams::{average, correct, expand, predict, residual_of_others};
+pub use streams::{Turn, average, expand, turn};
 pub use turn::{Turned, linear_in_orders};
 pub use weighted::weighted;
 
-use crate::mat::{Lent, Mat};
 use crate::team::Worker;
 use crate::{Kernels, Team};
 
@@ -68,6 +68,14 @@ const FEW: usize = 8192;
 /// Columns that elementwise work on one row is cut into: whole activation blocks.
 const CHUNK: usize = 1024;
 
+/// Elements of one phase's work that threads in a run don't share: handing it on costs as much.
+const LITTLE: usize = 512;
+
+/// Whether so many tasks of so many elements each are one, or fewer elements than `least`.
+fn few(tasks: usize, each: usize, least: usize) -> bool {
+    tasks < 2 || tasks * each < least
+}
+
 impl Ctx {
     /// `task(i)` for every row `i`, on the team if there is enough to do.
     fn each_row(&self, rows: usize, cols: usize, task: impl Fn(usize) + Sync) {
@@ -75,15 +83,6 @@ impl Ctx {
             return (0..rows).for_each(task);
         }
         self.team.run(|worker| by_rows(worker, rows, &task));
-    }
-
-    /// `task(i, from, len)` for every stretch of columns of every row.
-    fn each_chunk(&self, rows: usize, cols: usize, task: impl Fn(usize, usize, usize) + Sync) {
-        let chunks = cols.div_ceil(CHUNK);
-        self.each_row(rows * chunks, cols.min(CHUNK), |i| {
-            let from = i % chunks * CHUNK;
-            task(i / chunks, from, CHUNK.min(cols - from));
-        });
     }
 }
 
@@ -108,23 +107,4 @@ fn by_chunks(
         let from = i % chunks * chunk;
         task(i / chunks, from, chunk.min(cols - from));
     });
-}
-
-/// `task` with every row of `x` and as large a part of `out`, in its order, on the team where there
-/// is enough to do.
-///
-/// # Panics
-/// If `out` is not the same for each row.
-pub fn by_row<T: Send>(
-    ctx: &Ctx,
-    x: &mut Mat,
-    out: &mut [T],
-    task: impl Fn(&mut [f32], &mut [T]) + Sync,
-) {
-    let (rows, cols) = (x.rows(), x.cols());
-    let each = out.len() / rows.max(1);
-    assert_eq!(each * rows, out.len(), "parts of one size");
-    let (x, out) = (x.shared(), Lent::new(out));
-    // SAFETY: a row is one task's.
-    ctx.each_row(rows, cols, |i| unsafe { task(x.part(i, 0, cols), out.part(i * each, each)) });
 }

@@ -1,8 +1,10 @@
 //! Layer and RMS normalisation of rows. Ba et al. 2016, arXiv:1607.06450; Zhang & Sennrich 2019,
 //! arXiv:1910.07467.
-use super::Ctx;
-use crate::act::{Act, QuantRow};
-use crate::mat::Mat;
+use super::chain::{Phases, alone};
+use super::{Chain, Ctx, Stage, by_rows, few};
+use crate::act::{Act, ActSlot, QuantRow};
+use crate::mat::{Mat, Seen, apart};
+use crate::team::Worker;
 
 /// A normalisation and its parameters.
 #[derive(Clone, Copy)]
@@ -61,27 +63,67 @@ fn make(
     out: &mut Act,
     q8: bool,
 ) {
-    let cols = x.cols();
-    check(cols, norm, order, out);
-    out.resize(x.rows());
-    let blocks = out.blocks();
-    let out = out.shared(ctx.kernels.tile, q8);
-    ctx.each_row(x.rows(), cols, |i| {
-        // SAFETY: the tier is usable, lengths agree; a row is one task's.
-        unsafe {
-            let codes = q8.then(|| out.quantised(i, 0, blocks));
-            one(ctx, norm, order, x.row(i), out.f32().part(i, 0, cols), codes);
-        }
-    });
+    let out = out.lend(ctx, x.rows(), q8);
+    alone(ctx, Normed::new(norm.copied(), order, x.into(), out));
 }
 
-/// # Panics
-/// If `cols` inputs, the norm, the order and the output are not of one width.
-pub(super) fn check(cols: usize, norm: Option<&Norm<'_>>, order: Option<&[u32]>, out: &Act) {
-    let in_order = order.is_none_or(|order| order.len() == cols);
-    assert!(cols == out.cols() && in_order, "input, output and order are of one width");
-    if let Some(norm) = norm {
-        norm.check(cols);
+/// Rows that go through a norm, or another order, or both.
+pub(super) struct Normed<'a> {
+    norm: Option<Norm<'a>>,
+    order: Option<&'a [u32]>,
+    x: Seen<'a>,
+    out: ActSlot<'a>,
+}
+
+impl<'a> Normed<'a> {
+    /// # Panics
+    /// If the shapes differ.
+    pub fn new(
+        norm: Option<Norm<'a>>,
+        order: Option<&'a [u32]>,
+        x: Seen<'a>,
+        out: ActSlot<'a>,
+    ) -> Normed<'a> {
+        let (cols, to) = (x.cols(), out.f32());
+        let in_order = order.is_none_or(|order| order.len() == cols);
+        assert!(cols == to.cols() && in_order, "input, output and order are of one width");
+        assert_eq!(x.rows(), to.rows(), "as many rows");
+        norm.iter().for_each(|norm| norm.check(cols));
+        apart([*to], [x]);
+        Normed { norm, order, x, out }
+    }
+}
+
+// SAFETY: a row is one task's.
+unsafe impl Phases for Normed<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows(), self.x.cols(), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let Normed { norm, order, x, out } = self;
+        by_rows(worker, x.rows(), &|i| {
+            // SAFETY: passed on, lengths were checked.
+            unsafe {
+                let codes = out.codes(i, 0, out.blocks());
+                one(ctx, norm.as_ref(), *order, x.row(i), out.f32().part(i, 0, x.cols()), codes);
+            }
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `out = norm(x)`, as of [`norm()`] or, with an order, [`norm_in_order()`].
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn norm(
+        &mut self,
+        norm: Option<Norm<'a>>,
+        order: Option<&'a [u32]>,
+        x: impl Into<Seen<'a>>,
+        out: ActSlot<'a>,
+    ) {
+        self.push(Stage::Norm, Normed::new(norm, order, x.into(), out));
     }
 }
 
@@ -89,7 +131,7 @@ pub(super) fn check(cols: usize, norm: Option<&Norm<'_>>, order: Option<&[u32]>,
 ///
 /// # Safety
 /// The tier is usable, lengths agree.
-pub(super) unsafe fn one(
+unsafe fn one(
     ctx: &Ctx,
     norm: Option<&Norm<'_>>,
     order: Option<&[u32]>,

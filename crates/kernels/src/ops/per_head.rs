@@ -1,11 +1,14 @@
 //! Products of each head's part of a row with weights of that head's own.
-use super::Ctx;
+use super::chain::{Phases, alone};
 use super::linear::{group, share};
-use crate::act::Act;
-use crate::layout::{Packed, Reads};
-use crate::mat::{Mat, MatmulTask, Rows, Store};
+use super::{Chain, Ctx, Stage};
+use crate::act::{Act, ActSlot};
+use crate::layout::{PANEL, Packed, Reads};
+use crate::mat::{Mat, MatmulTask, Seen, Slot, Store, apart};
+use crate::team::Worker;
 
 /// A head of the input is `[k | kept]`, one of the output `[kept | n]`.
+#[derive(Clone, Copy)]
 pub struct PerHead<'a> {
     /// `[n, k]`, one a head.
     pub weights: &'a [Packed],
@@ -18,50 +21,97 @@ pub struct PerHead<'a> {
 ///
 /// # Panics
 /// If shapes disagree.
-pub fn per_head(ctx: &Ctx, how: &PerHead<'_>, x: Rows<'_>, parts: &mut Act, out: &mut Mat) {
-    let (rows, kept, [n, k]) = (x.rows(), how.kept, how.shape());
-    how.check(x, parts, out);
-    out.resize(rows);
-    parts.resize(how.weights.len() * rows);
-    let q8 = how.weights.iter().any(|w| w.layout().reads() == Reads::Q8);
-    let (blocks, to) = (parts.blocks(), out.shared());
-    let part = parts.shared(ctx.kernels.tile, q8);
-    ctx.each_row(how.weights.len(), rows * (k + kept), |head| {
-        let part = part.part(head * rows..(head + 1) * rows);
-        for row in 0..rows {
-            let (x, rest) = x.row(row)[head * (k + kept)..][..k + kept].split_at(k);
-            // SAFETY: the tier is usable; a head is one task's.
-            unsafe {
-                to.part(row, head * (kept + n), kept).copy_from_slice(rest);
-                part.f32().part(row, 0, k).copy_from_slice(x);
-                if q8 {
-                    (ctx.kernels.quantise)(x, part.quantised(row, 0, blocks));
+pub fn per_head(ctx: &Ctx, how: &PerHead<'_>, x: &Mat, parts: &mut Act, out: &mut Mat) {
+    let (rows, q8) = (x.rows(), how.reads_q8());
+    let parts = parts.lend(ctx, how.weights.len() * rows, q8);
+    let out = out.lend(rows);
+    alone(ctx, HeadProducts::new(ctx, *how, x.into(), parts, out));
+}
+
+/// The same, as an operation.
+struct HeadProducts<'a> {
+    how: PerHead<'a>,
+    x: Seen<'a>,
+    parts: ActSlot<'a>,
+    out: Slot<'a>,
+    /// Panels to a task.
+    group: usize,
+}
+
+impl<'a> HeadProducts<'a> {
+    /// # Panics
+    /// If shapes disagree.
+    pub fn new(
+        ctx: &Ctx,
+        how: PerHead<'a>,
+        x: Seen<'a>,
+        parts: ActSlot<'a>,
+        out: Slot<'a>,
+    ) -> HeadProducts<'a> {
+        how.check(x, parts, out);
+        apart([*out, *parts.f32()], [x]);
+        let all: usize = how.weights.iter().map(|w| w.bytes().len()).sum();
+        let group = group(share(ctx, all), &how.weights[0]);
+        HeadProducts { how, x, parts, out, group }
+    }
+}
+
+// SAFETY: a head is one task's of the first phase, and a group of its panels one of the second.
+unsafe impl Phases for HeadProducts<'_> {
+    fn phases(&self) -> usize {
+        2
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, phase: usize) {
+        let HeadProducts { how: PerHead { weights, kept }, x, parts, out, group } = *self;
+        let (rows, [n, k]) = (x.rows(), self.how.shape());
+        let part = |head: usize| parts.part(head * rows..(head + 1) * rows);
+        if phase == 0 {
+            return worker.phase(weights.len(), |head| {
+                let part = part(head);
+                for row in 0..rows {
+                    // SAFETY: passed on, lengths agree.
+                    unsafe {
+                        let x = &x.row(row)[head * (k + kept)..][..k + kept];
+                        let (x, rest) = x.split_at(k);
+                        out.part(row, head * (kept + n), kept).copy_from_slice(rest);
+                        part.f32().part(row, 0, k).copy_from_slice(x);
+                        if let Some(codes) = part.codes(row, 0, part.blocks()) {
+                            (ctx.kernels.quantise)(x, codes);
+                        }
+                    }
                 }
-            }
+            });
         }
-    });
-    let all: usize = how.weights.iter().map(|w| w.bytes().len()).sum();
-    let (panels, parts) = (n.div_ceil(crate::layout::PANEL), &*parts);
-    let group = group(share(ctx, all), &how.weights[0]);
-    let groups = panels.div_ceil(group);
-    ctx.team.run(|worker| {
-        worker.phase(how.weights.len() * groups, |i| {
+        let panels = n.div_ceil(PANEL);
+        let groups = panels.div_ceil(group);
+        worker.phase(weights.len() * groups, |i| {
             let (head, first) = (i / groups, i % groups * group);
-            let weights = &how.weights[head];
+            let weights = &weights[head];
             let task = MatmulTask {
                 weights: weights.view(),
-                input: parts.part(head * rows..(head + 1) * rows),
+                // SAFETY: it was made in the first phase.
+                input: unsafe { part(head).seen() },
                 bias: None,
                 store: Store::Set,
                 first: 0,
-                out: to.columns(head * (kept + n) + kept, n),
+                out: out.columns(head * (kept + n) + kept, n),
             };
             let matmul = ctx.kernels.matmul[weights.layout() as usize];
-            // SAFETY: the tier is usable, the shapes were checked, and a group of panels is one
-            // task's.
+            // SAFETY: passed on, the shapes were checked.
             unsafe { matmul(&task, first..panels.min(first + group)) };
         });
-    });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `out = [kept | weights·x]` head by head, as of [`per_head()`].
+    ///
+    /// # Panics
+    /// If shapes disagree.
+    pub fn per_head(&mut self, how: PerHead<'a>, x: Slot<'a>, parts: &'a mut Act, out: Slot<'a>) {
+        let parts = parts.lend(self.ctx(), how.weights.len() * x.rows(), how.reads_q8());
+        self.push(Stage::Products, HeadProducts::new(self.ctx(), how, x.into(), parts, out));
+    }
 }
 
 impl PerHead<'_> {
@@ -69,12 +119,15 @@ impl PerHead<'_> {
     fn shape(&self) -> [usize; 2] {
         [self.weights[0].rows(), self.weights[0].cols()]
     }
-    fn check(&self, x: Rows<'_>, parts: &Act, out: &Mat) {
-        let (heads, [n, k]) = (self.weights.len(), self.shape());
+    fn reads_q8(&self) -> bool {
+        self.weights.iter().any(|w| w.layout().reads() == Reads::Q8)
+    }
+    fn check(&self, x: Seen<'_>, parts: ActSlot<'_>, out: Slot<'_>) {
+        let (heads, [n, k], parts) = (self.weights.len(), self.shape(), parts.f32());
         let alike = |w: &Packed| [w.rows(), w.cols()] == [n, k];
         assert!(self.weights.iter().all(alike), "the heads' weights differ in shape");
         assert_eq!(x.cols(), heads * (k + self.kept), "input");
-        assert_eq!(parts.cols(), k, "parts");
-        assert_eq!(out.cols(), heads * (self.kept + n), "output");
+        assert_eq!((parts.rows(), parts.cols()), (heads * x.rows(), k), "parts");
+        assert_eq!((out.rows(), out.cols()), (x.rows(), heads * (self.kept + n)), "output");
     }
 }

@@ -1,7 +1,9 @@
 //! What is done to queries, keys and values between their projections and the attention: bounds,
 //! norms of heads, rotary positions (Su et al. 2021, arXiv:2104.09864), factors of positions.
-use super::{Ctx, Norm};
-use crate::mat::Mat;
+use super::chain::{Phases, alone};
+use super::{Chain, Ctx, Norm, Stage, by_rows, few};
+use crate::mat::{Mat, Slot};
+use crate::team::Worker;
 
 /// Which two elements of a head form a rotated pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +48,48 @@ pub struct Rotate<'a> {
 /// # Panics
 /// If the shapes differ.
 pub fn rotate(ctx: &Ctx, how: &Rotate<'_>, x: &mut Mat) {
-    how.check(x.rows(), x.cols());
-    let (rows, cols) = (x.rows(), x.cols());
-    let out = x.shared();
-    ctx.each_row(rows, cols, |i| {
-        // SAFETY: a row is one task's; the tier is usable and lengths agree.
-        unsafe { how.heads(ctx, i, 0, out.part(i, 0, cols)) };
-    });
+    alone(ctx, Rotated::new(*how, x.slot()));
+}
+
+/// The same, as an operation.
+struct Rotated<'a> {
+    how: Rotate<'a>,
+    x: Slot<'a>,
+}
+
+impl<'a> Rotated<'a> {
+    /// # Panics
+    /// If the shapes differ.
+    pub fn new(how: Rotate<'a>, x: Slot<'a>) -> Rotated<'a> {
+        how.check(x.rows(), x.cols());
+        Rotated { how, x }
+    }
+}
+
+// SAFETY: a row is one task's.
+unsafe impl Phases for Rotated<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows(), self.x.cols(), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let Rotated { how, x } = self;
+        by_rows(worker, x.rows(), &|i| {
+            // SAFETY: passed on, lengths agree.
+            unsafe { how.heads(ctx, i, 0, x.part(i, 0, x.cols())) };
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `how` of every head of every row of `x`, as of [`rotate()`], if it changes anything.
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn rotate(&mut self, how: Rotate<'a>, x: Slot<'a>) {
+        if how.does_something() {
+            self.push(Stage::Heads, Rotated::new(how, x));
+        }
+    }
 }
 
 impl Rotate<'_> {

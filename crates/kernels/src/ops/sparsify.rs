@@ -2,20 +2,44 @@
 //! You et al. 2025, arXiv:2506.06644.
 //!
 //! Plain code for all tiers: two sums and a subtraction, in a fixed order.
-use super::Ctx;
-use crate::mat::Mat;
+use super::chain::{Phases, alone};
+use super::{Chain, Ctx, Stage, by_rows, few};
+use crate::mat::{Mat, Slot};
+use crate::team::Worker;
 
 /// `x = max(x - (mean + deviations · std), 0)` row by row, where `std` is the row's own, its mean
 /// known.
 pub fn sparsify(ctx: &Ctx, deviations: f32, x: &mut Mat) {
-    let (rows, cols) = (x.rows(), x.cols());
-    let out = x.shared();
-    // SAFETY: a row is one task's.
-    ctx.each_row(rows, cols, |i| sparse(deviations, unsafe { out.part(i, 0, cols) }));
+    alone(ctx, Sparse { deviations, x: x.slot() });
+}
+
+/// The same, as an operation.
+struct Sparse<'a> {
+    deviations: f32,
+    x: Slot<'a>,
+}
+
+// SAFETY: a row is one task's.
+unsafe impl Phases for Sparse<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows(), self.x.cols(), least)
+    }
+    unsafe fn phase(&self, _: &Ctx, worker: &Worker<'_>, _: usize) {
+        let Sparse { deviations, x } = self;
+        // SAFETY: passed on.
+        by_rows(worker, x.rows(), &|i| sparse(*deviations, unsafe { x.part(i, 0, x.cols()) }));
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// What stands out of each row of `x`, as of [`sparsify()`].
+    pub fn sparsify(&mut self, deviations: f32, x: Slot<'a>) {
+        self.push(Stage::Unit, Sparse { deviations, x });
+    }
 }
 
 /// The same of one row.
-pub(super) fn sparse(deviations: f32, row: &mut [f32]) {
+fn sparse(deviations: f32, row: &mut [f32]) {
     let mean = sum(row, |x| x) / row.len() as f32;
     let variance = sum(row, |x| (x - mean) * (x - mean)) / row.len() as f32;
     let cut = mean + deviations * variance.sqrt();

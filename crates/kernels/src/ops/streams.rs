@@ -2,9 +2,11 @@
 //! Baykal et al. 2023, arXiv:2301.13310.
 //!
 //! Plain code for all tiers: these are a few operations an element, in a fixed order.
+use super::chain::{Phases, alone};
 use super::sparsify::sum;
-use super::{Ctx, Norm};
-use crate::mat::Mat;
+use super::{Chain, Ctx, Norm, Stage, by_rows, few};
+use crate::mat::{Mat, Seen, Slot, apart};
+use crate::team::Worker;
 
 /// Mean squares are at least this where they divide.
 const LEAST: f32 = 1e-5;
@@ -53,83 +55,124 @@ pub fn average(ctx: &Ctx, projected: &[Mat], x: &mut Mat) {
     });
 }
 
-/// `new_k = x_k + Σ_j p_kj · x_j` row by row, where `p` is a row of `coefs`, `[rows, n · n]`.
-/// `first` takes the first stream.
+/// What becomes of streams between a layer's branches.
+#[derive(Clone, Copy)]
+pub enum Turn<'a> {
+    /// `x_k = x_k + Σ_j p_kj · x_j`, where `p` is a row of `[rows, n · n]`; then `y` is the first stream.
+    Predict(Seen<'a>),
+    /// `x_k = x_k + (1 + c_k) · (y - x_0)`, where `c` is a row of `[rows, n]`; then `y` is the first
+    /// stream.
+    Correct(Seen<'a>),
+    /// `x_k = x_k + scale · post(y)` for each stream but the first; `y` is used as scratch.
+    Others(Option<Norm<'a>>, f32),
+}
+
+/// Row by row `how` of streams `x`, `[rows, n · d]`, and of `y`, `[rows, d]`. `new` is used as scratch,
+/// as large as `x`.
 ///
 /// # Panics
 /// If the shapes differ.
-pub fn predict(ctx: &Ctx, coefs: &Mat, x: &Mat, new: &mut Mat, first: &mut Mat) {
-    let (rows, d) = (x.rows(), first.cols());
-    let n = x.cols() / d;
-    assert_eq!((x.cols(), coefs.rows(), coefs.cols()), (n * d, rows, n * n), "n streams");
-    assert_eq!(new.cols(), n * d, "as many streams");
-    new.resize(rows);
-    first.resize(rows);
-    let (out, active) = (new.shared(), first.shared());
-    ctx.each_row(rows, n * n * d, |i| {
-        // SAFETY: a row is one task's.
-        let (new, first) = unsafe { (out.part(i, 0, n * d), active.part(i, 0, d)) };
-        new.copy_from_slice(x.row(i));
-        for (y, p) in new.chunks_exact_mut(d).zip(coefs.row(i).chunks_exact(n)) {
-            for (x, p) in x.row(i).chunks_exact(d).zip(p) {
-                // SAFETY: the tier is usable, lengths agree.
-                unsafe { (ctx.kernels.add)(x, *p, y) };
+pub fn turn(ctx: &Ctx, how: Turn<'_>, x: &mut Mat, y: &mut Mat, new: &mut Mat) {
+    let new = new.lend(x.rows());
+    alone(ctx, Turned::new(how, x.slot(), y.slot(), new));
+}
+
+/// The same, as an operation.
+struct Turned<'a> {
+    how: Turn<'a>,
+    x: Slot<'a>,
+    y: Slot<'a>,
+    new: Slot<'a>,
+}
+
+impl<'a> Turned<'a> {
+    /// # Panics
+    /// If the shapes differ.
+    pub fn new(how: Turn<'a>, x: Slot<'a>, y: Slot<'a>, new: Slot<'a>) -> Turned<'a> {
+        let (rows, d, all) = (x.rows(), y.cols(), x.cols());
+        assert!(y.rows() == rows && all.is_multiple_of(d), "branch and streams are of one shape");
+        assert_eq!((new.rows(), new.cols()), (rows, all), "as many streams");
+        let n = all / d;
+        let coefs = match how {
+            Turn::Predict(coefs) => Some((coefs, n * n)),
+            Turn::Correct(coefs) => Some((coefs, n)),
+            Turn::Others(post, _) => {
+                post.iter().for_each(|post| post.check(d));
+                None
             }
+        };
+        if let Some((coefs, cols)) = coefs {
+            assert_eq!((coefs.rows(), coefs.cols()), (rows, cols), "coefficients of {n} streams");
+            apart([*x, *y, *new], [coefs]);
         }
-        first.copy_from_slice(&new[..d]);
-    });
-}
-
-/// `x_k = x_k + (1 + c_k) · (y - x_0)` row by row, where `c` is a row of `coefs`, `[rows, n]`, and
-/// `y` a row of `first`, which then takes the first stream.
-///
-/// # Panics
-/// If the shapes differ.
-pub fn correct(ctx: &Ctx, coefs: &Mat, x: &mut Mat, first: &mut Mat) {
-    let (rows, d, n) = (x.rows(), first.cols(), coefs.cols());
-    assert_eq!((x.cols(), first.rows(), coefs.rows()), (n * d, rows, rows), "n streams");
-    let (out, active) = (x.shared(), first.shared());
-    ctx.each_row(rows, n * d, |i| {
-        // SAFETY: a row is one task's.
-        let (all, first) = unsafe { (out.part(i, 0, n * d), active.part(i, 0, d)) };
-        first.iter_mut().zip(&*all).for_each(|(y, x)| *y -= x);
-        for (x, c) in all.chunks_exact_mut(d).zip(coefs.row(i)) {
-            // SAFETY: the tier is usable, lengths agree.
-            unsafe { (ctx.kernels.add)(first, 1.0 + c, x) };
-        }
-        first.copy_from_slice(&all[..d]);
-    });
-}
-
-/// `x_k = x_k + scale · post(y)` row by row for each stream but the first. `y` is used as scratch.
-///
-/// # Panics
-/// If the shapes differ.
-pub fn residual_of_others(
-    ctx: &Ctx,
-    post: Option<&Norm<'_>>,
-    scale: f32,
-    y: &mut Mat,
-    x: &mut Mat,
-) {
-    let (rows, d, all) = (x.rows(), y.cols(), x.cols());
-    assert!(y.rows() == rows && all.is_multiple_of(d), "branch and streams are of one shape");
-    if let Some(post) = post {
-        post.check(d);
+        apart([*x, *y, *new], []);
+        Turned { how, x, y, new }
     }
-    let (y, x) = (y.shared(), x.shared());
-    ctx.each_row(rows, all, |i| {
-        // SAFETY: the tier is usable, lengths agree; a row is one task's.
+
+    /// Of one row.
+    ///
+    /// # Safety
+    /// The tier is usable, lengths agree; what is read is made.
+    unsafe fn row(&self, ctx: &Ctx, i: usize, [x, y, new]: [&mut [f32]; 3]) {
+        let d = y.len();
+        // SAFETY: passed on.
         unsafe {
-            let y = y.part(i, 0, d);
-            if let Some(post) = post {
-                (ctx.kernels.norm)(post, y);
-            }
-            for x in x.part(i, d, all - d).chunks_exact_mut(d) {
-                (ctx.kernels.add)(y, scale, x);
+            match self.how {
+                Turn::Predict(coefs) => {
+                    new.copy_from_slice(x);
+                    let coefs = coefs.row(i).chunks_exact(x.len() / d);
+                    for (to, p) in new.chunks_exact_mut(d).zip(coefs) {
+                        for (x, p) in x.chunks_exact(d).zip(p) {
+                            (ctx.kernels.add)(x, *p, to);
+                        }
+                    }
+                    x.copy_from_slice(new);
+                    y.copy_from_slice(&x[..d]);
+                }
+                Turn::Correct(coefs) => {
+                    y.iter_mut().zip(&*x).for_each(|(y, x)| *y -= x);
+                    for (x, c) in x.chunks_exact_mut(d).zip(coefs.row(i)) {
+                        (ctx.kernels.add)(y, 1.0 + c, x);
+                    }
+                    y.copy_from_slice(&x[..d]);
+                }
+                Turn::Others(post, scale) => {
+                    if let Some(post) = &post {
+                        (ctx.kernels.norm)(post, y);
+                    }
+                    for x in x[d..].chunks_exact_mut(d) {
+                        (ctx.kernels.add)(y, scale, x);
+                    }
+                }
             }
         }
-    });
+    }
+}
+
+// SAFETY: a row is one task's.
+unsafe impl Phases for Turned<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.x.rows(), self.x.cols(), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        by_rows(worker, self.x.rows(), &|i| {
+            // SAFETY: passed on, lengths were checked.
+            unsafe {
+                let row = [self.x, self.y, self.new].map(|x| x.part(i, 0, x.cols()));
+                self.row(ctx, i, row);
+            }
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `how` of streams, as of [`turn()`].
+    ///
+    /// # Panics
+    /// If the shapes differ.
+    pub fn turn(&mut self, how: Turn<'a>, x: Slot<'a>, y: Slot<'a>, new: Slot<'a>) {
+        self.push(Stage::Norm, Turned::new(how, x, y, new));
+    }
 }
 
 fn mean_square(x: &[f32]) -> f32 {

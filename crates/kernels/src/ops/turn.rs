@@ -1,14 +1,19 @@
 //! Inputs in the order of a matrix's columns: what is multiplied by a matrix that was stored so that
 //! its groups of inputs lie together is gathered first.
+use super::Ctx;
+use super::chain::alone;
 use super::linear::{Linear, linear};
-use super::{Ctx, norm};
-use crate::act::{Act, SharedAct};
+use super::norm::Normed;
+use crate::act::{Act, ActSlot};
 use crate::layout::Reads;
-use crate::mat::Seen;
+use std::cell::UnsafeCell;
 
 /// Gathered inputs, one of each width, sized once.
 #[derive(Default)]
-pub struct Turned(Vec<Act>);
+pub struct Turned {
+    all: Vec<UnsafeCell<Act>>,
+    bytes: usize,
+}
 
 impl Turned {
     /// For batches of up to `rows` rows of these widths.
@@ -19,18 +24,23 @@ impl Turned {
                 all.push(Act::new(rows, cols));
             }
         }
-        Turned(all)
+        let bytes = all.iter().map(Act::bytes).sum();
+        Turned { all: all.into_iter().map(UnsafeCell::new).collect(), bytes }
     }
-    /// The one of this width.
+    /// The one of this width, for one operation to write and the next to read.
     ///
     /// # Panics
-    /// If there is none.
-    pub fn of(&mut self, cols: usize) -> &mut Act {
-        self.0.iter_mut().find(|act| act.cols() == cols).expect("room for a gathered input")
+    /// If there is none, or it has room for fewer rows.
+    pub(super) fn lend(&self, ctx: &Ctx, rows: usize, cols: usize, q8: bool) -> ActSlot<'_> {
+        // SAFETY: references to what the cells hold live no longer than a call of this type's
+        // functions, none of which calls another, and threads do not share it.
+        let mut all = self.all.iter().map(|act| unsafe { &mut *act.get() });
+        let act = all.find(|act| act.cols() == cols).expect("room for a gathered input");
+        act.lend(ctx, rows, q8)
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.0.iter().map(Act::bytes).sum()
+        self.bytes
     }
 }
 
@@ -39,55 +49,16 @@ impl Turned {
 ///
 /// # Panics
 /// If shapes disagree, or `turned` has no room for a width.
-pub fn linear_in_orders(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>], turned: &mut Turned) {
+pub fn linear_in_orders(ctx: &Ctx, x: &mut Act, jobs: &mut [Linear<'_>], turned: &Turned) {
     jobs.sort_unstable_by_key(|job| job.weights.order().is_some());
-    let plain = jobs.iter().take_while(|job| job.weights.order().is_none()).count();
-    let (plain, mut others) = jobs.split_at_mut(plain);
-    if !plain.is_empty() {
-        linear(ctx, x, plain);
-    }
-    while let Some(order) = others.first().and_then(|job| job.weights.order()) {
-        let alike = others.iter().take_while(|job| job.weights.order() == Some(order)).count();
-        let (some, rest) = others.split_at_mut(alike);
-        let to = turned.of(x.cols());
-        let q8 = some.iter().any(|job| job.weights.layout().reads() == Reads::Q8);
-        norm::norm_in_order(ctx, None, order, x.exact_rows(), to, q8);
-        super::linear::turned(ctx, to, some);
-        others = rest;
-    }
-}
-
-/// The gathering of an input between a branch's products, as the tasks of a phase share it.
-pub(super) struct Turn<'a> {
-    order: &'a [u32],
-    x: Seen<'a>,
-    out: SharedAct<'a>,
-    q8: bool,
-}
-
-impl<'a> Turn<'a> {
-    /// # Panics
-    /// If the shapes differ.
-    pub fn new(order: &'a [u32], x: Seen<'a>, out: SharedAct<'a>, q8: bool) -> Turn<'a> {
-        assert!(order.len() == x.cols() && out.f32().cols() == x.cols(), "one width");
-        assert_eq!(out.f32().rows(), x.rows(), "as many rows");
-        Turn { order, x, out, q8 }
-    }
-    /// What is gathered.
-    pub fn out(&self) -> &SharedAct<'a> {
-        &self.out
-    }
-    /// Row `i`.
-    ///
-    /// # Safety
-    /// The tier is usable, `x` is made, and the row is the caller's.
-    pub unsafe fn row(&self, ctx: &Ctx, i: usize) {
-        let cols = self.x.cols();
-        // SAFETY: passed on, lengths were checked.
-        unsafe {
-            let codes = self.q8.then(|| self.out.quantised(i, 0, self.out.blocks()));
-            let (x, y) = (self.x.from(i, 0, cols), self.out.f32().part(i, 0, cols));
-            norm::one(ctx, None, Some(self.order), x, y, codes);
-        }
+    for alike in jobs.chunk_by_mut(|a, b| a.weights.order() == b.weights.order()) {
+        let Some(order) = alike[0].weights.order() else {
+            linear(ctx, x, alike);
+            continue;
+        };
+        let q8 = alike.iter().any(|job| job.weights.layout().reads() == Reads::Q8);
+        let to = turned.lend(ctx, x.rows(), x.cols(), q8);
+        alone(ctx, Normed::new(None, Some(order), x.exact_rows().into(), to));
+        super::linear::all(ctx, to, alike);
     }
 }

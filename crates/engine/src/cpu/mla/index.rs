@@ -1,16 +1,16 @@
 //! The indexer of a sparse attention: keys of its own, and each query's choice.
 use crate::backend::{Limits, LoadError};
-use crate::cpu::angles::Angles;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::{NormWeights, Projection};
 use crate::cpu::scratch::{distinct, place};
-use crate::profile::Kind;
 use crate::spec::{Indexer, Keys, Mla, ModelSpec, Op};
 use crate::weights::layer;
+use rinfer_kernels::Mat;
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::kv::Pool;
 use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Choose, ChooseScratch, Chosen, HeadNorm, Rotate};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::ops::{Choose, ChooseScratch, ChosenSlot, HeadNorm, Places, Rotate, Stage};
 
 /// One indexer, resolved.
 pub(crate) struct IndexStep {
@@ -23,17 +23,15 @@ pub(crate) struct IndexStep {
     /// The weights of heads, of the input.
     weights: Projection,
     rope: usize,
-    pool: usize,
     buffers: usize,
 }
 
 impl IndexStep {
-    /// Layer `i`'s, whose keys lie in `pool`.
+    /// Layer `i`'s, whose keys lie after its attention's.
     pub fn new(
         spec: &ModelSpec,
         i: usize,
         indexer: &Indexer,
-        pool: usize,
         packer: &Packer<'_>,
     ) -> Result<IndexStep, LoadError> {
         let project = |part| Projection::new(&layer(i, part), false, packer);
@@ -44,43 +42,33 @@ impl IndexStep {
             k_norm: NormWeights::new(Some(&indexer.norm), &layer(i, "indexer.k_norm"), packer)?,
             weights: project("indexer.proj")?,
             rope: usize::from(indexer.rope.0),
-            pool,
             buffers: place(&shapes(spec), indexer, same),
         })
     }
 
-    /// Chooses the keys of each row, whose input is `x` and whose compressed query `q`.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        angles: &[Angles],
-        buffers: &mut [IndexBuffers],
-        x: &mut Act,
-        q: &mut Act,
-        chosen: &mut Chosen,
+    /// Adds the choice of keys of each row, whose input is `x` and whose compressed query `q`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (buffers, layer): (&'a mut [IndexBuffers], Option<(usize, &'a mut Pool)>),
+        x: &mut ActSlot<'a>,
+        latent: &mut ActSlot<'a>,
+        chosen: ChosenSlot<'a>,
     ) {
-        let (ctx, b) = (pass.ctx, &mut buffers[self.buffers]);
-        let keys = self.k.job(&mut b.k, Store::Set);
-        let mut jobs = [keys, self.weights.job(&mut b.weights, Store::Set)];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        pass.linear(Kind::Projections, q, &mut [self.q.job(&mut b.q, Store::Set)]);
-        let (head_dim, rope) = (self.choose.head_dim, Some(angles[self.rope].view()));
+        let n = line.rows.len();
+        let b = &mut buffers[self.buffers];
+        let (q, weights, k) = (b.q.lend(n), b.weights.lend(n), b.k.lend(n));
+        let (group, pool) = layer.expect("pages of an indexer's keys after those of its attention");
+        let jobs = [self.k.to(k, Store::Set), self.weights.to(weights, Store::Set)].map(Some);
+        line.products(Stage::Products, x, &jobs);
+        line.product(latent, &self.q, q, Store::Set);
+        let (head_dim, rope) = (self.choose.head_dim, Some(line.angles[self.rope].view()));
         let norm = self.k_norm.as_ref().map(NormWeights::view).map(HeadNorm::PerHead);
-        ops::rotate(ctx, &Rotate { head_dim, norm, rope, ..Rotate::default() }, &mut b.k);
-        ops::rotate(ctx, &Rotate { head_dim, rope, ..Rotate::default() }, &mut b.q);
-        pass.clock.lap(Kind::Rotate);
-        let (group, pool) = pass.cache.layer(self.pool);
-        ops::choose(
-            ctx,
-            &self.choose,
-            pass.rows,
-            pass.groups[group].tables(),
-            [&b.q, &b.weights, &b.k],
-            pool,
-            &mut b.scratch,
-            chosen,
-        );
-        pass.clock.lap(Kind::Attention);
+        line.chain.rotate(Rotate { head_dim, norm, rope, ..Rotate::default() }, k);
+        line.chain.rotate(Rotate { head_dim, rope, ..Rotate::default() }, q);
+        let (rows, tables) = (line.rows, line.groups[group].tables());
+        let places = Places { rows, tables, chosen: None, pool };
+        line.chain.choose(self.choose, places, [q, weights, k], &mut b.scratch, chosen);
     }
 
     /// Whether the input's 8-bit form is read.

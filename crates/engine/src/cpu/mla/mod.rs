@@ -7,20 +7,20 @@ mod index;
 pub(crate) use buffers::Latent;
 
 use super::angles::Angles;
-use super::executor::Pass;
+use super::branch::Line;
 use super::pack::Packer;
 use super::plan::{NormWeights, Projection};
 use super::scratch::place;
 use crate::backend::LoadError;
-use crate::profile::Kind;
 use crate::spec::{Keys, Mla, ModelSpec};
-use crate::state;
+use crate::state::{self, Cache};
 use crate::weights::layer;
-use buffers::{Buffers, shapes};
+use buffers::shapes;
 use index::IndexStep;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Attend, PerHead, Rotate};
-use rinfer_kernels::{Act, Mat, Packed};
+use rinfer_kernels::Packed;
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{Attend, AttendRow, Heads, PerHead, Places, Rotate, Stage};
 
 /// One latent attention, resolved.
 pub(crate) struct MlaStep {
@@ -55,7 +55,7 @@ impl MlaStep {
         let compresses = m.q_rank > 0;
         let pool = state::pool(spec, nth);
         let index = match &m.keys {
-            Keys::Chosen(indexer) => Some(IndexStep::new(spec, i, indexer, pool + 1, packer)?),
+            Keys::Chosen(indexer) => Some(IndexStep::new(spec, i, indexer, packer)?),
             Keys::All | Keys::AsBefore => None,
         };
         let q_a = if compresses {
@@ -79,85 +79,83 @@ impl MlaStep {
         })
     }
 
-    /// `out (+)= attention(x)`.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        angles: &[Angles],
-        s: &mut Latent,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= attention(x)`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (s, cache): (&'a mut Latent, &'a mut Cache),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let b = &mut s.buffers[self.buffers];
-        self.project(pass, angles, b, x);
-        if let Some(index) = &self.index {
-            index.run(pass, angles, &mut s.index, x, &mut b.q_latent, &mut s.chosen);
+        let (ctx, n) = (line.chain.ctx(), line.rows.len());
+        let Latent { buffers, index: indexers, chosen } = s;
+        let b = &mut buffers[self.buffers];
+        let (q, kv, mut latent) = (b.q.lend(n), b.kv.lend(n), b.q_latent.lend(ctx, n, false));
+        self.project(line, x, (b.q_a.lend(n), &mut latent), q, kv);
+        let chosen = (self.spec.keys != Keys::All).then(|| chosen.slot());
+        let [own, next] = cache.layers(self.pool);
+        let (group, pool) = own.expect("pages of its own");
+        if let Some((index, chosen)) = self.index.as_ref().zip(chosen) {
+            index.add(line, (indexers, next), x, &mut latent, chosen);
         }
-        let shape = attend(&self.spec);
-        let (group, pool) = pass.cache.layer(self.pool);
-        let chosen = (self.spec.keys != Keys::All).then_some(&s.chosen);
-        ops::attention(
-            pass.ctx,
-            &shape,
-            pass.rows,
-            pass.groups[group].tables(),
-            chosen,
-            &b.absorbed,
-            Some((&b.k, &b.v)),
-            pool,
-            &mut b.partial,
-            &mut b.latent,
-            false,
-        );
-        pass.clock.lap(Kind::Attention);
+        let (k, v, absorbed) = (b.k.lend(n), b.v.lend(n), b.absorbed.lend(n));
+        line.chain.latent(self.kv_norm.view(), kv, k, v);
+        let absorb = PerHead { weights: &self.k_b, kept: self.spec.rope_dim };
+        line.per_head(absorb, q, &mut b.q_parts, absorbed);
+        let rows = line.rows;
+        let places = Places { rows, tables: line.groups[group].tables(), chosen, pool };
+        let met = b.latent.lend(ctx, n, false);
+        let heads = self.heads(line.angles, self.temperatures(rows, &mut b.scales));
+        let how = (heads, attend(&self.spec));
+        line.chain.attention(how, places, absorbed, Some((k, v)), &mut b.partial, met);
+        let mut made = b.out.lend(ctx, n, false);
         let expand = PerHead { weights: &self.v_b, kept: 0 };
-        pass.per_head(&expand, b.latent.view(), &mut b.latent_parts, b.out.f32_mut());
-        let mut heads = &mut b.out;
-        if let Some((gate, (gates, gated))) = self.gate.as_ref().zip(b.gated.as_mut()) {
-            pass.linear(Kind::Projections, x, &mut [gate.job(gates, Store::Set)]);
-            ops::gate_heads(pass.ctx, gates, heads, gated, self.o.reads_q8());
-            pass.clock.lap(Kind::Attention);
-            heads = gated;
+        line.per_head(expand, met.f32(), &mut b.latent_parts, made.f32());
+        if let Some((gate, (gates, passed))) = self.gate.as_ref().zip(b.gated.as_mut()) {
+            let (gates, passed) = (gates.lend(n), passed.lend(ctx, n, self.o.reads_q8_as_is()));
+            line.product(x, gate, gates, Store::Set);
+            line.chain.gate_heads(gates, made.f32(), passed);
+            made = passed;
         }
-        pass.linear(Kind::Projections, heads, &mut [self.o.job(out, store)]);
+        line.product(&mut made, &self.o, out, store);
     }
 
-    /// Queries, as they meet compressed vectors, and what the rows add to the pages.
-    fn project(&self, pass: &mut Pass<'_>, angles: &[Angles], b: &mut Buffers, x: &mut Act) {
-        let ctx = pass.ctx;
-        let kv = self.kv_a.job(&mut b.kv, Store::Set);
-        if let Some((down, norm)) = &self.q_a {
-            pass.linear(Kind::Projections, x, &mut [down.job(&mut b.q_a, Store::Set), kv]);
-            let q8 = self.q.reads_q8() || self.index.as_ref().is_some_and(IndexStep::query_q8);
-            ops::norm(ctx, Some(&norm.view()), &b.q_a, &mut b.q_latent, q8);
-            pass.clock.lap(Kind::Norm);
-            pass.linear(
-                Kind::Projections,
-                &mut b.q_latent,
-                &mut [self.q.job(&mut b.q, Store::Set)],
-            );
-        } else {
-            pass.linear(Kind::Projections, x, &mut [self.q.job(&mut b.q, Store::Set), kv]);
-        }
-        ops::latent(ctx, &self.kv_norm.view(), &b.kv, &mut b.k, &mut b.v);
-        pass.clock.lap(Kind::Norm);
-        let absorb = PerHead { weights: &self.k_b, kept: self.spec.rope_dim };
-        pass.per_head(&absorb, b.q.view(), &mut b.q_parts, &mut b.absorbed);
-        let head_dim = self.spec.kv_rank + self.spec.rope_dim;
-        let rope = self.spec.rope.map(|rope| angles[usize::from(rope.0)].view());
-        let scales = self.spec.temperature.map(|t| {
-            b.scales.clear();
-            b.scales.extend(pass.rows.iter().map(|row| t.at(row.pos)));
-            &b.scales[..]
-        });
-        let k = Rotate { head_dim, rope, ..Rotate::default() };
-        for (how, x) in [(Rotate { scales, ..k }, &mut b.absorbed), (k, &mut b.k)] {
-            if how.does_something() {
-                ops::rotate(ctx, &how, x);
-            }
-        }
-        pass.clock.lap(Kind::Rotate);
+    /// Adds queries, through their compressed form if they have one, and compressed keys and values.
+    fn project<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        x: &mut ActSlot<'a>,
+        (q_a, latent): (Slot<'a>, &mut ActSlot<'a>),
+        q: Slot<'a>,
+        kv: Slot<'a>,
+    ) {
+        let (to_q, to_kv) = (self.q.to(q, Store::Set), Some(self.kv_a.to(kv, Store::Set)));
+        let Some((down, norm)) = &self.q_a else {
+            return line.products(Stage::Products, x, &[Some(to_q), to_kv]);
+        };
+        let to_q_a = Some(down.to(q_a, Store::Set));
+        line.products(Stage::Products, x, &[to_q_a, to_kv]);
+        let index = self.index.as_ref().is_some_and(IndexStep::query_q8);
+        *latent = latent.in_forms(self.q.reads_q8_as_is() || index);
+        line.chain.norm(Some(norm.view()), None, q_a, *latent);
+        line.products(Stage::Products, latent, &[Some(to_q)]);
+    }
+
+    /// What absorbed queries and compressed keys go through before they meet.
+    fn heads<'a>(&self, angles: &'a [Angles], scales: Option<&'a [f32]>) -> Heads<'a> {
+        let Mla { kv_rank, rope_dim, rope, .. } = self.spec;
+        let rope = rope.map(|rope| angles[usize::from(rope.0)].view());
+        let k = Rotate { head_dim: kv_rank + rope_dim, rope, ..Rotate::default() };
+        let v = Rotate { head_dim: kv_rank, ..Rotate::default() };
+        Heads { q: Rotate { scales, ..k }, k, v, v_from_k: false }
+    }
+
+    /// What the rows' queries are multiplied by, if that depends on their positions.
+    fn temperatures<'a>(&self, rows: &[AttendRow], out: &'a mut Vec<f32>) -> Option<&'a [f32]> {
+        let t = self.spec.temperature?;
+        out.clear();
+        out.extend(rows.iter().map(|row| t.at(row.pos)));
+        Some(out)
     }
 
     /// Whether the input's 8-bit form is read.

@@ -2,15 +2,14 @@
 use super::conv::Conv;
 use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::{NormWeights, Projection};
-use crate::profile::Kind;
 use crate::spec::{self, Decay, DeltaNet};
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Delta, DeltaInput, Gate, Glu, Norm, NormKind};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Seen, Slot, Store};
+use rinfer_kernels::ops::{self, Delta, DeltaInput, Gate, Glu, Norm, NormKind, Stage};
 
 /// Added to a query's or key's sum of squares.
 const EPS: f32 = 1e-6;
@@ -84,16 +83,18 @@ impl LowRank {
     fn all(&self) -> impl Iterator<Item = &Projection> {
         self.first.iter().chain([&self.last])
     }
-    fn run(&self, pass: &mut Pass<'_>, x: &mut Act, waist: &mut Act, out: &mut Mat) {
-        let last = &mut [self.last.job(out, Store::Set)];
-        match &self.first {
-            None => pass.linear(Kind::Projections, x, last),
-            Some(first) => {
-                let job = first.job(waist.f32_mut(), Store::Set);
-                pass.linear(Kind::Projections, x, &mut [job]);
-                pass.linear(Kind::Projections, waist, last);
-            }
-        }
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        x: &mut ActSlot<'a>,
+        mut waist: ActSlot<'a>,
+        out: Slot<'a>,
+    ) {
+        let Some(first) = &self.first else {
+            return line.product(x, &self.last, out, Store::Set);
+        };
+        line.product(x, first, waist.f32(), Store::Set);
+        line.product(&mut waist, &self.last, out, Store::Set);
     }
 }
 
@@ -128,19 +129,23 @@ impl DeltaNetStep {
             shape: d.clone(),
         })
     }
-    /// Queries, keys and values through their convolutions, queries and keys then to a fixed length.
-    fn convolve(&self, pass: &mut Pass<'_>, state: usize, raw: [&Mat; 3], out: [&mut Mat; 3]) {
+    /// Adds convolutions of queries, keys and values, and what brings queries and keys to a fixed length.
+    fn convolve<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        state: Slot<'a>,
+        raw: [Slot<'a>; 3],
+        out: [Slot<'a>; 3],
+    ) {
         let mut at = 0;
-        for (i, ((conv, raw), out)) in self.convs.iter().zip(raw).zip(out).enumerate() {
-            let cells = (pass.recurrent.state(state), at);
-            ops::conv(pass.ctx, &conv.view(), pass.runs, raw, None, cells, out);
+        for ((conv, raw), out) in self.convs.iter().zip(raw).zip(out) {
+            line.chain.conv(conv.view(), line.runs, raw, None, (state, at), out);
             at += ops::Conv::floats(self.shape.conv, raw.cols());
-            if let Some(weight) = self.lengths.get(i) {
-                let eps = EPS / self.shape.k_dim as f32;
-                let norm = Norm { kind: NormKind::Rms, eps, weight: Some(weight), bias: None };
-                let cols = out.cols();
-                ops::norm_groups(pass.ctx, &norm, self.shape.k_dim, out, 0..cols);
-            }
+        }
+        for (weight, out) in self.lengths.iter().zip(out) {
+            let eps = EPS / self.shape.k_dim as f32;
+            let norm = Norm { kind: NormKind::Rms, eps, weight: Some(weight), bias: None };
+            line.chain.norm_groups(norm, self.shape.k_dim, out);
         }
     }
     fn forget(&self) -> Gate<'_> {
@@ -153,43 +158,40 @@ impl DeltaNetStep {
 }
 
 impl Mixer for DeltaNetStep {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let (ctx, d) = (pass.ctx, &self.shape);
+        let d = &self.shape;
         let ([q0, k0, v0, q, k, v, f, decay, b, beta, z, y], [f_waist, z_waist, gated]) =
-            buffers.parts();
+            buffers.lend(line.chain.ctx(), line.rows.len());
         let [to_q, to_k, to_v] = &self.qkv;
-        let mut jobs = [
-            to_q.job(q0, Store::Set),
-            to_k.job(k0, Store::Set),
-            to_v.job(v0, Store::Set),
-            self.beta.job(b, Store::Set),
+        let jobs = [
+            to_q.to(q0, Store::Set),
+            to_k.to(k0, Store::Set),
+            to_v.to(v0, Store::Set),
+            self.beta.to(b, Store::Set),
         ];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        self.decay.run(pass, x, f_waist, f);
-        self.gate.run(pass, x, z_waist, z);
-        self.convolve(pass, state, [q0, k0, v0], [q, k, v]);
-        ops::gate(ctx, self.forget(), f, decay);
-        ops::gate(ctx, Gate::Sigmoid { scale: d.beta }, b, beta);
-        let input = DeltaInput { q: q.all(), k: k.all(), v: v.all(), decay, beta };
-        let cells = (pass.recurrent.state(state), convs(d));
-        ops::delta(ctx, &delta(d), pass.runs, &input, cells, y);
-        let cols = y.cols();
-        ops::norm_groups(ctx, &self.norm.view(), d.v_dim, y, 0..cols);
+        line.products(Stage::Products, x, &jobs.map(Some));
+        self.decay.add(line, x, f_waist, f);
+        self.gate.add(line, x, z_waist, z);
+        self.convolve(line, state, [q0, k0, v0], [q, k, v]);
+        line.chain.gate(Stage::State, self.forget(), f, decay);
+        line.chain.gate(Stage::State, Gate::Sigmoid { scale: d.beta }, b, beta);
+        let [q, k, v, decay, beta] = [q, k, v, decay, beta].map(Seen::from);
+        let input = DeltaInput { q, k, v, decay, beta };
+        line.chain.delta(delta(d), line.runs, input, (state, convs(d)), y);
+        line.chain.norm_groups(self.norm.view(), d.v_dim, y);
         let act = match d.gate {
             spec::Gate::Silu => Glu::Silu,
             spec::Gate::Sigmoid => Glu::Sigmoid,
         };
-        ops::glu(ctx, act, z, Some(y), gated, self.out.reads_q8());
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        let mut gated = gated.in_forms(self.out.reads_q8_as_is());
+        line.chain.glu(Stage::State, act, z, Some(y.into()), gated);
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         let gates = self.decay.all().chain(self.gate.all());

@@ -1,16 +1,15 @@
 //! Linear attention with a fixed decay a head.
 use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::mlp::glu;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::{NormWeights, Projection};
-use crate::profile::Kind;
 use crate::spec::Lightning;
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Glu, LinearState, LinearStateInput};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{Glu, LinearState, LinearStateInput, Stage};
 
 /// One lightning attention, resolved.
 pub(super) struct LightningStep {
@@ -49,44 +48,43 @@ impl LightningStep {
 }
 
 impl Mixer for LightningStep {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let (ctx, heads, dim) = (pass.ctx, self.shape.heads, self.shape.head_dim);
-        let ([q0, k0, v0, z, y], [q, k, v, gated]) = buffers.parts();
+        let (heads, dim) = (self.shape.heads, self.shape.head_dim);
+        let ([q0, k0, v0, z, y], [q, k, v, gated]) =
+            buffers.lend(line.chain.ctx(), line.rows.len());
         let [to_q, to_k, to_v] = &self.qkv;
-        let mut jobs = [
-            to_q.job(q0, Store::Set),
-            to_k.job(k0, Store::Set),
-            to_v.job(v0, Store::Set),
-            self.gate.job(z, Store::Set),
+        let jobs = [
+            to_q.to(q0, Store::Set),
+            to_k.to(k0, Store::Set),
+            to_v.to(v0, Store::Set),
+            self.gate.to(z, Store::Set),
         ];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        for (raw, out) in [(q0, &mut *q), (k0, &mut *k), (v0, &mut *v)] {
-            ops::glu(ctx, self.act, raw, None, out, false);
+        line.products(Stage::Products, x, &jobs.map(Some));
+        for (raw, out) in [(q0, q), (k0, k), (v0, v)] {
+            line.chain.glu(Stage::State, self.act, raw, None, out);
         }
         let skip = None;
         let how = LinearState { heads, values: dim, keys: dim, groups: heads, skip };
         let input = LinearStateInput {
-            values: v.f32_mut().all(),
-            write: k.f32_mut().all(),
-            read: q.f32_mut().all(),
+            values: v.f32().into(),
+            write: k.f32().into(),
+            read: q.f32().into(),
             step: None,
             decay: Err(&self.decays),
         };
-        ops::linear_state(ctx, &how, pass.runs, &input, (pass.recurrent.state(state), 0), y);
+        line.chain.linear_state(how, line.runs, input, (state, 0), y);
         if let Some(norm) = &self.norm {
-            ops::norm_groups(ctx, &norm.view(), heads * dim, y, 0..heads * dim);
+            line.chain.norm_groups(norm.view(), heads * dim, y);
         }
-        ops::glu(ctx, Glu::Sigmoid, z, Some(y), gated, self.out.reads_q8());
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        let mut gated = gated.in_forms(self.out.reads_q8_as_is());
+        line.chain.glu(Stage::State, Glu::Sigmoid, z, Some(y.into()), gated);
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         self.qkv.iter().chain([&self.gate]).any(Projection::reads_q8)

@@ -2,15 +2,14 @@
 use super::conv::Conv;
 use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::{NormWeights, Projection};
-use crate::profile::Kind;
 use crate::spec::Mamba1;
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Gate, Glu, Selective, SelectiveInput};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Seen, Slot, Store};
+use rinfer_kernels::ops::{self, Gate, Glu, Selective, SelectiveInput, Stage};
 
 /// One Mamba, resolved.
 pub(super) struct Mamba1Step {
@@ -65,47 +64,41 @@ impl Mamba1Step {
 }
 
 impl Mixer for Mamba1Step {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let ctx = pass.ctx;
-        let ([inner, z, raw, step, write, read, y], [conv, rank, gated]) = buffers.parts();
-        let mut jobs = [self.x.job(inner, Store::Set), self.z.job(z, Store::Set)];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        let how = self.conv.view();
-        let cells = (pass.recurrent.state(state), 0);
-        ops::conv(ctx, &how, pass.runs, inner, None, cells, conv.f32_mut());
-        pass.clock.lap(Kind::State);
+        let ([inner, z, raw, step, write, read, y], [mut conv, mut rank, gated]) =
+            buffers.lend(line.chain.ctx(), line.rows.len());
+        let jobs = [self.x.to(inner, Store::Set), self.z.to(z, Store::Set)];
+        line.products(Stage::Products, x, &jobs.map(Some));
+        line.chain.conv(self.conv.view(), line.runs, inner, None, (state, 0), conv.f32());
         let [to_rank, to_write, to_read] = &self.selects;
-        let mut jobs = [
-            to_rank.job(rank.f32_mut(), Store::Set),
-            to_write.job(write, Store::Set),
-            to_read.job(read, Store::Set),
+        let jobs = [
+            to_rank.to(rank.f32(), Store::Set),
+            to_write.to(write, Store::Set),
+            to_read.to(read, Store::Set),
         ];
-        pass.linear(Kind::Projections, conv, &mut jobs);
-        for (norm, x) in self.norms.iter().zip([rank.f32_mut(), &mut *write, &mut *read]) {
+        line.products(Stage::Products, &mut conv, &jobs.map(Some));
+        for (norm, x) in self.norms.iter().zip([rank.f32(), write, read]) {
             if let Some(norm) = norm {
-                let cols = x.cols();
-                ops::norm_groups(ctx, &norm.view(), cols, x, 0..cols);
+                line.chain.norm_groups(norm.view(), x.cols(), x);
             }
         }
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, rank, &mut [self.step.job(raw, Store::Set)]);
+        line.product(&mut rank, &self.step, raw, Store::Set);
         let softplus = Gate::Softplus { bias: None, least: 0.0, most: f32::INFINITY };
-        ops::gate(ctx, softplus, raw, step);
+        line.chain.gate(Stage::State, softplus, raw, step);
         let how = Selective { state: self.shape.state, rates: &self.rates, skip: &self.skip };
-        let input = SelectiveInput { x: conv.f32_mut(), step, write, read };
+        let [x, step, write, read] = [conv.f32(), step, write, read].map(Seen::from);
+        let input = SelectiveInput { x, step, write, read };
         let at = ops::Conv::floats(self.shape.conv, self.shape.inner);
-        ops::selective(ctx, &how, pass.runs, &input, (pass.recurrent.state(state), at), y);
-        ops::glu(ctx, Glu::Silu, z, Some(y), gated, self.out.reads_q8());
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        line.chain.selective(how, line.runs, input, (state, at), y);
+        let mut gated = gated.in_forms(self.out.reads_q8_as_is());
+        line.chain.glu(Stage::State, Glu::Silu, z, Some(y.into()), gated);
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         self.x.reads_q8() || self.z.reads_q8()

@@ -1,16 +1,15 @@
 //! Mamba-2: a linear state a head.
 use super::conv::Conv;
-use super::{Buffers, Mixer, Shape, scale};
+use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::{NormWeights, Projection};
-use crate::profile::Kind;
 use crate::spec::Mamba2;
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Gate, Glu, LinearState, LinearStateInput};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Seen, Slot, Store};
+use rinfer_kernels::ops::{self, Gate, Glu, LinearState, LinearStateInput, Plain, Stage};
 
 /// One Mamba-2, resolved.
 pub(super) struct Mamba2Step {
@@ -61,38 +60,39 @@ impl Mamba2Step {
             shape: m.clone(),
         })
     }
-    /// Norms the groups of the state's output, if it is to be normed `now`.
-    fn norm(&self, pass: &Pass<'_>, now: bool, x: &mut Mat) {
+    /// Adds the norm of groups of the state's output, if it is to be normed `now`.
+    fn norm<'a>(&'a self, line: &mut Line<'a>, now: bool, x: Slot<'a>) {
         if let Some(norm) = self.norm.as_ref().filter(|_| now) {
-            let inner = self.shape.inner();
-            ops::norm_groups(pass.ctx, &norm.view(), inner / self.shape.groups, x, 0..inner);
+            line.chain.norm_groups(norm.view(), self.shape.inner() / self.shape.groups, x);
         }
     }
 }
 
 impl Mixer for Mamba2Step {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let (ctx, m) = (pass.ctx, &self.shape);
-        let ([z, raw, conv, dt, step, decay, y], [gated]) = buffers.parts();
-        let mut jobs =
-            [self.z.job(z, Store::Set), self.x.job(raw, Store::Set), self.dt.job(dt, Store::Set)];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        scale(z, m.scales[0]);
-        scale(dt, m.scales[4]);
-        let cells = (pass.recurrent.state(state), 0);
-        ops::conv(ctx, &self.conv.view(), pass.runs, raw, None, cells, conv);
+        let m = &self.shape;
+        let ([z, raw, conv, dt, step, decay, y], [gated]) =
+            buffers.lend(line.chain.ctx(), line.rows.len());
+        let jobs =
+            [self.z.to(z, Store::Set), self.x.to(raw, Store::Set), self.dt.to(dt, Store::Set)];
+        line.products(Stage::Products, x, &jobs.map(Some));
+        for (x, by) in
+            [(z, m.scales[0]), (dt, m.scales[4])].into_iter().filter(|(_, by)| *by != 1.0)
+        {
+            line.chain.plain(Stage::State, Plain::Scale(by), x);
+        }
+        line.chain.conv(self.conv.view(), line.runs, raw, None, (state, 0), conv);
         let (least, most) = m.dt_limit;
-        ops::gate(ctx, Gate::Softplus { bias: Some(&self.dt_bias), least, most }, dt, step);
-        ops::gate(ctx, Gate::Exp { rate: &self.rates }, step, decay);
-        let (inner, keys) = (m.inner(), m.groups * m.state);
+        let softplus = Gate::Softplus { bias: Some(&self.dt_bias), least, most };
+        line.chain.gate(Stage::State, softplus, dt, step);
+        line.chain.gate(Stage::State, Gate::Exp { rate: &self.rates }, step, decay);
+        let (inner, keys, conv) = (m.inner(), m.groups * m.state, Seen::from(conv));
         let how = LinearState {
             heads: m.heads,
             values: m.head_dim,
@@ -104,19 +104,17 @@ impl Mixer for Mamba2Step {
             values: conv.columns(0..inner),
             write: conv.columns(inner..inner + keys),
             read: conv.columns(inner + keys..inner + 2 * keys),
-            step: Some(step),
-            decay: Ok(decay),
+            step: Some(step.into()),
+            decay: Ok(decay.into()),
         };
         let at = ops::Conv::floats(m.conv, m.channels());
-        ops::linear_state(ctx, &how, pass.runs, &input, (pass.recurrent.state(state), at), y);
-        self.norm(pass, m.norm_before_gate, y);
+        line.chain.linear_state(how, line.runs, input, (state, at), y);
+        self.norm(line, m.norm_before_gate, y);
         let last = m.norm_before_gate || self.norm.is_none();
-        ops::glu(ctx, Glu::Silu, z, Some(y), gated, last && self.out.reads_q8());
-        if !last {
-            self.norm(pass, true, gated.f32_mut());
-        }
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        let mut gated = gated.in_forms(last && self.out.reads_q8_as_is());
+        line.chain.glu(Stage::State, Glu::Silu, z, Some(y.into()), gated);
+        self.norm(line, !m.norm_before_gate, gated.f32());
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         [&self.z, &self.x, &self.dt].into_iter().any(Projection::reads_q8)

@@ -8,12 +8,15 @@ mod mamba2;
 mod rg_lru;
 mod short_conv;
 
-use super::executor::Pass;
+use super::branch::Line;
 use super::pack::Packer;
 use super::scratch::{distinct, place};
 use crate::backend::LoadError;
 use crate::spec::{ModelSpec, Op};
-use rinfer_kernels::mat::Store;
+use crate::state::Recurrent;
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::Ctx;
 use rinfer_kernels::{Act, Mat};
 
 /// One mixer, resolved.
@@ -26,15 +29,13 @@ pub(crate) struct RecurrentStep {
 
 /// A kind of mixer.
 trait Mixer: Send + Sync {
-    /// `out (+)= mixer(x)`, with its part `state` of the recurrent states.
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= mixer(x)`, whose sequences' states are `state`.
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        own: (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        to: (Slot<'a>, Store),
     );
     /// Whether the input's 8-bit form is read.
     fn reads_q8(&self) -> bool;
@@ -70,16 +71,16 @@ impl RecurrentStep {
         let state = spec.ops().take(nth).filter_map(|op| shape(op, spec.d_model)).count();
         Ok(Some(RecurrentStep { mixer, state, buffers }))
     }
-    /// `out (+)= mixer(x)`.
-    pub fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        buffers: &mut [Buffers],
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    /// Adds `out (+)= mixer(x)`.
+    pub fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (buffers, states): (&'a mut [Buffers], &'a mut Recurrent),
+        x: &mut ActSlot<'a>,
+        to: (Slot<'a>, Store),
     ) {
-        self.mixer.run(pass, self.state, &mut buffers[self.buffers], x, out, store);
+        let state = states.state(self.state).slot();
+        self.mixer.add(line, (state, &mut buffers[self.buffers]), x, to);
     }
     /// Whether the input's 8-bit form is read.
     pub fn reads_q8(&self) -> bool {
@@ -150,17 +151,17 @@ impl Buffers {
         let acts = self.acts.iter().map(Act::bytes);
         self.mats.iter().map(Mat::bytes).chain(acts).sum()
     }
-    /// All of them, as many as the operation's shape has.
-    fn parts<const M: usize, const A: usize>(&mut self) -> (&mut [Mat; M], &mut [Act; A]) {
+    /// So many rows of all of them, as many as the operation's shape has. (Nobody makes the 8-bit form
+    /// of activations who does not [say so](ActSlot::in_forms).)
+    fn lend<const M: usize, const A: usize>(
+        &mut self,
+        ctx: &Ctx,
+        rows: usize,
+    ) -> ([Slot<'_>; M], [ActSlot<'_>; A]) {
         let mats = self.mats.as_mut_slice().try_into();
         let acts = self.acts.as_mut_slice().try_into();
-        (mats.expect("the shape's matrices"), acts.expect("the shape's activations"))
-    }
-}
-
-/// Multiplies all elements of some columns.
-fn scale(x: &mut Mat, by: f32) {
-    if by != 1.0 {
-        x.data_mut().iter_mut().for_each(|x| *x *= by);
+        let mats: &mut [Mat; M] = mats.expect("the shape's matrices");
+        let acts: &mut [Act; A] = acts.expect("the shape's activations");
+        (mats.each_mut().map(|m| m.lend(rows)), acts.each_mut().map(|a| a.lend(ctx, rows, false)))
     }
 }

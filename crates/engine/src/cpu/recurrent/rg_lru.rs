@@ -2,16 +2,15 @@
 use super::conv::Conv;
 use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::mlp::glu;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::Projection;
-use crate::profile::Kind;
 use crate::spec::RgLru;
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::{self, Glu};
-use rinfer_kernels::{Act, Mat};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{self, Glu, Stage};
 
 /// What the sigmoid of the forget gate is multiplied by, beside the learned number.
 const SHARPNESS: f32 = -8.0;
@@ -49,8 +48,8 @@ impl Blocks {
             bias: packer.vector(&format!("{name}.bias"))?,
         })
     }
-    fn run(&self, pass: &Pass<'_>, blocks: usize, x: &Mat, out: &mut Mat) {
-        ops::block_diagonal(pass.ctx, blocks, &self.weights, &self.bias, x, out);
+    fn add<'a>(&'a self, line: &mut Line<'a>, blocks: usize, x: Slot<'a>, out: Slot<'a>) {
+        line.chain.block_diagonal(blocks, (&self.weights, &self.bias), x, out);
     }
     fn bytes(&self) -> usize {
         4 * (self.weights.len() + self.bias.len())
@@ -77,29 +76,28 @@ impl RgLruStep {
 }
 
 impl Mixer for RgLruStep {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let (ctx, r) = (pass.ctx, &self.shape);
-        let ([raw, side, x1, forget, take, y], [gated]) = buffers.parts();
-        let mut jobs = [self.x.job(raw, Store::Set), self.y.job(side, Store::Set)];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        let cells = (pass.recurrent.state(state), 0);
-        ops::conv(ctx, &self.conv.view(), pass.runs, raw, None, cells, x1);
-        self.forget.run(pass, r.heads, x1, forget);
-        self.take.run(pass, r.heads, x1, take);
-        let input = ops::RgLru { x: x1, forget, take, bound: &self.bound };
+        let r = &self.shape;
+        let ([raw, side, x1, forget, take, y], [gated]) =
+            buffers.lend(line.chain.ctx(), line.rows.len());
+        let jobs = [self.x.to(raw, Store::Set), self.y.to(side, Store::Set)];
+        line.products(Stage::Products, x, &jobs.map(Some));
+        line.chain.conv(self.conv.view(), line.runs, raw, None, (state, 0), x1);
+        self.forget.add(line, r.heads, x1, forget);
+        self.take.add(line, r.heads, x1, take);
+        let (forget, take) = (forget.into(), take.into());
+        let input = ops::RgLru { x: x1.into(), forget, take, bound: &self.bound };
         let at = ops::Conv::floats(r.conv, r.width);
-        ops::rg_lru(ctx, &input, pass.runs, (pass.recurrent.state(state), at), y);
-        ops::glu(ctx, self.act, side, Some(y), gated, self.out.reads_q8());
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        line.chain.rg_lru(input, line.runs, (state, at), y);
+        let mut gated = gated.in_forms(self.out.reads_q8_as_is());
+        line.chain.glu(Stage::State, self.act, side, Some(y.into()), gated);
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         self.x.reads_q8() || self.y.reads_q8()

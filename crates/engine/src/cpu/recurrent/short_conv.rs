@@ -2,14 +2,14 @@
 use super::conv::Conv;
 use super::{Buffers, Mixer, Shape};
 use crate::backend::LoadError;
-use crate::cpu::executor::Pass;
+use crate::cpu::branch::Line;
 use crate::cpu::pack::Packer;
 use crate::cpu::plan::Projection;
-use crate::profile::Kind;
 use crate::spec::ShortConv;
 use crate::weights::layer;
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::{Act, Mat, ops};
+use rinfer_kernels::act::ActSlot;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{self, Stage};
 
 /// One short convolution, resolved.
 pub(super) struct ShortConvStep {
@@ -41,26 +41,20 @@ impl ShortConvStep {
 }
 
 impl Mixer for ShortConvStep {
-    fn run(
-        &self,
-        pass: &mut Pass<'_>,
-        state: usize,
-        buffers: &mut Buffers,
-        x: &mut Act,
-        out: &mut Mat,
-        store: Store,
+    fn add<'a>(
+        &'a self,
+        line: &mut Line<'a>,
+        (state, buffers): (Slot<'a>, &'a mut Buffers),
+        x: &mut ActSlot<'a>,
+        (out, store): (Slot<'a>, Store),
     ) {
-        let ([before, after, input], [gated]) = buffers.parts();
+        let ([before, after, input], [mut gated]) = buffers.lend(line.chain.ctx(), line.rows.len());
         let [b, c, i] = &self.inputs;
-        let mut jobs =
-            [b.job(before, Store::Set), c.job(after, Store::Set), i.job(input, Store::Set)];
-        pass.linear(Kind::Projections, x, &mut jobs);
-        let cells = (pass.recurrent.state(state), 0);
-        let gates = Some((&*before, &*after));
-        let gated_rows = gated.f32_mut();
-        ops::conv(pass.ctx, &self.conv.view(), pass.runs, input, gates, cells, gated_rows);
-        pass.clock.lap(Kind::State);
-        pass.linear(Kind::Projections, gated, &mut [self.out.job(out, store)]);
+        let jobs = [b.to(before, Store::Set), c.to(after, Store::Set), i.to(input, Store::Set)];
+        line.products(Stage::Products, x, &jobs.map(Some));
+        let gates = Some((before, after));
+        line.chain.conv(self.conv.view(), line.runs, input, gates, (state, 0), gated.f32());
+        line.product(&mut gated, &self.out, out, store);
     }
     fn reads_q8(&self) -> bool {
         self.inputs.iter().any(Projection::reads_q8)

@@ -11,9 +11,9 @@ pub(crate) unsafe fn selective<S: Isa>(t: &SelectiveTask<'_>) {
         let n = S::LANES.min(t.channels.end - at);
         for (rows, copy) in t.run.parts() {
             for r in rows {
-                let (write, read) = (t.input.write.row(r), t.input.read.row(r));
                 // SAFETY: the caller's promise: the CPU has the set, shapes agree.
                 unsafe {
+                    let (write, read) = (t.input.write.row(r), t.input.read.row(r));
                     let x = load::<S>(t.input.x.row(r), at, 0.0);
                     let step = load::<S>(t.input.step.row(r), at, 0.0);
                     let taken = S::mul(step, x);

@@ -43,16 +43,19 @@ unsafe fn linear_columns<S: Isa, const V: usize>(
     let group = head / (how.heads / how.groups) * keys;
     let skip = how.skip.map_or(0.0, |skip| skip[head]);
     for r in rows {
-        let values = &t.input.values.row(r)[head * how.values..(head + 1) * how.values];
-        let write = &t.input.write.row(r)[group..group + keys];
-        let read = &t.input.read.row(r)[group..group + keys];
-        let step = t.input.step.map_or(1.0, |step| step.row(r)[head]);
-        let decay = match t.input.decay {
-            Ok(decay) => decay.row(r)[head],
-            Err(fixed) => fixed[head],
-        };
         // SAFETY: the caller's promise.
         unsafe {
+            let values = &t.input.values.row(r)[head * how.values..(head + 1) * how.values];
+            let write = &t.input.write.row(r)[group..group + keys];
+            let read = &t.input.read.row(r)[group..group + keys];
+            let step = match t.input.step {
+                Some(step) => step.row(r)[head],
+                None => 1.0,
+            };
+            let decay = match t.input.decay {
+                Ok(decay) => decay.row(r)[head],
+                Err(fixed) => fixed[head],
+            };
             let decay = S::splat(decay);
             let (mut taken, mut out) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
@@ -116,13 +119,13 @@ unsafe fn delta_columns<S: Isa, const V: usize>(
     // A head's one factor is read again and again.
     let (decays, next) = if how.per_channel { (k_dim, 1) } else { (1, 0) };
     for r in rows {
-        let q = &t.input.q.row(r)[key..key + k_dim];
-        let k = &t.input.k.row(r)[key..key + k_dim];
-        let v = &t.input.v.row(r)[head * v_dim..(head + 1) * v_dim];
-        let decay = &t.input.decay.row(r)[head * decays..(head + 1) * decays];
-        let beta = t.input.beta.row(r)[head];
         // SAFETY: the caller's promise.
         unsafe {
+            let q = &t.input.q.row(r)[key..key + k_dim];
+            let k = &t.input.k.row(r)[key..key + k_dim];
+            let v = &t.input.v.row(r)[head * v_dim..(head + 1) * v_dim];
+            let decay = &t.input.decay.row(r)[head * decays..(head + 1) * decays];
+            let beta = t.input.beta.row(r)[head];
             let mut known = [S::splat(0.0); V];
             for (i, k) in k.iter().enumerate() {
                 let k = S::splat(*k * decay[i * next]);

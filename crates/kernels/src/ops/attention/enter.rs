@@ -6,6 +6,7 @@ use crate::act::{self, ActRows, QuantRow};
 use crate::kv::Eight;
 use crate::layout::Layout;
 use crate::mat::Lent;
+use crate::ops::Ctx;
 use crate::team::Worker;
 
 impl Work<'_> {
@@ -21,13 +22,13 @@ impl Work<'_> {
     ///
     /// # Safety
     /// The tier is usable; what it reads is made, and the head is the caller's.
-    pub(super) unsafe fn enter(&self, head: usize) {
+    pub(super) unsafe fn enter(&self, ctx: &Ctx, head: usize) {
         // SAFETY: passed on.
         unsafe {
             if let Some(prepare) = &self.prepare {
-                prepare.heads(self.ctx, 0, head..head + 1, self.shape.kv_heads);
+                prepare.heads(ctx, 0, head..head + 1, self.shape.kv_heads);
             }
-            self.ask(self.blocks[0], head);
+            self.ask(ctx, self.blocks[0], head);
             if let Some(write) = self.write() {
                 write.head(head);
             }
@@ -35,12 +36,12 @@ impl Work<'_> {
     }
 
     /// Phase: brings queries to 8 bits, where pages are.
-    pub(super) fn ask_all(&self, worker: &Worker<'_>) {
+    pub(super) fn ask_all(&self, ctx: &Ctx, worker: &Worker<'_>) {
         let heads = self.shape.kv_heads;
         if self.queries.is_some() {
             worker.phase(self.blocks.len() * heads, |unit| {
                 // SAFETY: queries were made in a phase before; a block's of a head are one task's.
-                unsafe { self.ask(self.blocks[unit / heads], unit % heads) };
+                unsafe { self.ask(ctx, self.blocks[unit / heads], unit % heads) };
             });
         }
     }
@@ -49,16 +50,16 @@ impl Work<'_> {
     ///
     /// # Safety
     /// The tier is usable; they are made, and the caller's.
-    unsafe fn ask(&self, block: Block, head: usize) {
-        let Attend { heads, head_dim, .. } = *self.shape;
+    unsafe fn ask(&self, ctx: &Ctx, block: Block, head: usize) {
+        let Attend { heads, head_dim, .. } = self.shape;
         let (group, Some(to)) = (self.shape.group(), self.asked(block, head)) else { return };
-        let (kernels, count) = (self.ctx.kernels, block.rows * group);
+        let (kernels, count) = (ctx.kernels, block.rows * group);
         for i in 0..count {
             let (row, head) = (block.row + i / group, head * group + i % group);
             let at = (kernels.tile, count, i);
             // SAFETY: passed on.
             unsafe {
-                let q = self.q.from(0, (row * heads + head) * head_dim, head_dim);
+                let q = self.q.stretch(0, (row * heads + head) * head_dim, head_dim);
                 (kernels.quantise)(q, QuantRow::of(&to, at, self.shape.query_blocks()));
             }
         }
@@ -72,7 +73,7 @@ impl Work<'_> {
     }
 
     /// What the kernel takes besides where pages are in 8 bits.
-    pub(super) fn eight(&self, block: Block, head: usize) -> Option<Eight<'_>> {
+    pub(super) fn eight(&self, ctx: &Ctx, block: Block, head: usize) -> Option<Eight<'_>> {
         let count = block.rows * self.shape.group();
         let blocks = count * self.shape.query_blocks();
         self.asked(block, head).map(|asked| Eight {
@@ -81,7 +82,7 @@ impl Work<'_> {
                 let q = unsafe { std::slice::from_raw_parts(asked.at(0, blocks), blocks) };
                 ActRows::of_blocks(q, count, self.shape.head_dim)
             },
-            product: self.ctx.kernels.matmul[Layout::W8 as usize],
+            product: ctx.kernels.matmul[Layout::W8 as usize],
         })
     }
 }

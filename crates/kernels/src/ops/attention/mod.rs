@@ -7,14 +7,15 @@ mod prepare;
 mod work;
 mod write;
 
-use super::chain::chain;
-use super::{Chosen, Ctx};
-use crate::act::{self, Act};
-use crate::kv::{KvKind, KvShape, PAGE, Pool, Reach, Sight};
-use crate::mat::{Mat, Seen};
+use super::chain::alone;
+use super::{Chain, ChosenSlot, Ctx, Stage};
+use crate::act::{self, Act, ActSlot};
+use crate::kv::{KvKind, KvShape, PAGE, Reach, Sight};
+use crate::mat::{Mat, Seen, Slot, apart};
 pub use prepare::Heads;
-pub(super) use prepare::Prepare;
-pub(super) use work::{Places, Work};
+use prepare::{HeadsFirst, Prepare};
+pub use work::Places;
+use work::Work;
 pub(crate) use write::Write;
 
 /// The shape of an attention.
@@ -126,23 +127,42 @@ impl AttentionScratch {
 pub fn attention(
     ctx: &Ctx,
     shape: &Attend<'_>,
-    rows: &[AttendRow],
-    tables: &[Vec<u32>],
-    chosen: Option<&Chosen>,
+    places: Places<'_>,
     q: &Mat,
     kv: Option<(&Mat, &Mat)>,
-    pool: &mut Pool,
     scratch: &mut AttentionScratch,
     out: &mut Act,
     q8: bool,
 ) {
-    out.resize(rows.len());
-    let kv = kv.map(|(k, v)| (Seen::of(k), Seen::of(v)));
-    let places = Places { rows, tables, chosen, pool };
-    let out = out.shared(ctx.kernels.tile, q8);
-    let work = Work::new(ctx, shape, places, (Seen::of(q), kv), scratch, out, q8);
-    // SAFETY: queries, keys and values are made; the pages, the scratch and `out` are this call's.
-    chain(ctx, None, work.phases(), |_| None, |w, i| unsafe { work.phase(w, i) });
+    let out = out.lend(ctx, places.rows.len(), q8);
+    let kv = kv.map(|(k, v)| (k.into(), v.into()));
+    alone(ctx, Work::new(ctx, *shape, places, (q.into(), kv), scratch, out));
+}
+
+impl<'a> Chain<'a> {
+    /// What queries, keys and values go through before they meet, in place, then an attention, as of
+    /// [`attention()`].
+    ///
+    /// # Panics
+    /// As [`attention()`] does.
+    pub fn attention(
+        &mut self,
+        (heads, shape): (Heads<'a>, Attend<'a>),
+        places: Places<'a>,
+        q: Slot<'a>,
+        kv: Option<(Slot<'a>, Slot<'a>)>,
+        scratch: &'a mut AttentionScratch,
+        out: ActSlot<'a>,
+    ) {
+        let prepare = Prepare::new(heads, q, kv);
+        let seen = kv.map(|(k, v)| (k.into(), v.into()));
+        let work = Work::new(self.ctx(), shape, places, (q.into(), seen), scratch, out);
+        let (work, before) = work.with(prepare, self.watched());
+        if let Some(prepare) = before.filter(Prepare::does_something) {
+            self.push(Stage::Heads, HeadsFirst(prepare));
+        }
+        self.push(Stage::Attention, work);
+    }
 }
 
 impl Attend<'_> {
@@ -169,7 +189,7 @@ impl Attend<'_> {
         &self,
         places: &Places<'_>,
         (q, kv): (Seen<'_>, Option<(Seen<'_>, Seen<'_>)>),
-        out: (usize, usize),
+        out: Slot<'_>,
     ) {
         let Attend { heads, kv_heads, head_dim, v_dim, .. } = *self;
         let Places { rows, tables, chosen, pool } = places;
@@ -181,7 +201,9 @@ impl Attend<'_> {
         assert!(each(self.sinks) && each(self.slopes), "a sink and a slope for each head");
         assert_eq!(pool.shape(), self.keeps(), "the pages are of another shape");
         assert_eq!((q.rows(), q.cols()), (rows.len(), heads * head_dim), "queries");
-        assert_eq!(out, (rows.len(), heads * v_dim), "output");
+        assert_eq!((out.rows(), out.cols()), (rows.len(), heads * v_dim), "output");
+        let (k, v) = kv.unwrap_or((q, q));
+        apart([*out], [q, k, v]);
         for (x, dim) in kv.into_iter().flat_map(|(k, v)| [(k, head_dim), (v, v_dim)]) {
             assert_eq!((x.rows(), x.cols()), (rows.len(), kv_heads * dim), "keys and values");
         }

@@ -1,5 +1,6 @@
 //! What queries, keys and values go through between their products and the attention.
-use crate::mat::{Seen, Shared};
+use crate::mat::Slot;
+use crate::ops::chain::Phases;
 use crate::ops::{Ctx, Rotate, by_rows};
 use crate::team::Worker;
 use std::ops::Range;
@@ -17,17 +18,29 @@ pub struct Heads<'a> {
     pub v_from_k: bool,
 }
 
-/// Its operands, as tasks share them.
-pub(in crate::ops) struct Prepare<'a> {
-    how: &'a Heads<'a>,
-    q: Shared<'a>,
-    kv: Option<(Shared<'a>, Shared<'a>)>,
+/// Its operands.
+#[derive(Clone, Copy)]
+pub(super) struct Prepare<'a> {
+    how: Heads<'a>,
+    q: Slot<'a>,
+    kv: Option<(Slot<'a>, Slot<'a>)>,
+}
+
+/// All of it as an operation, row by row.
+pub(super) struct HeadsFirst<'a>(pub(super) Prepare<'a>);
+
+// SAFETY: a row is one task's.
+unsafe impl Phases for HeadsFirst<'_> {
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        // SAFETY: passed on.
+        by_rows(worker, self.0.q.rows(), &|i| unsafe { self.0.heads(ctx, i, 0..1, 1) });
+    }
 }
 
 impl<'a> Prepare<'a> {
     /// # Panics
     /// If the shapes differ.
-    pub fn new(how: &'a Heads<'a>, q: Shared<'a>, kv: Option<(Shared<'a>, Shared<'a>)>) -> Self {
+    pub fn new(how: Heads<'a>, q: Slot<'a>, kv: Option<(Slot<'a>, Slot<'a>)>) -> Self {
         how.q.check(q.rows(), q.cols());
         if let Some((k, v)) = kv {
             how.k.check(k.rows(), k.cols());
@@ -36,38 +49,24 @@ impl<'a> Prepare<'a> {
         }
         Prepare { how, q, kv }
     }
-    /// The queries, once they are made.
-    pub fn q(&self) -> Seen<'a> {
-        self.q.seen()
-    }
-    /// The keys and values, once they are made.
-    pub fn kv(&self) -> Option<(Seen<'a>, Seen<'a>)> {
-        self.kv.map(|(k, v)| (k.seen(), v.seen()))
-    }
     /// Whether heads of a row may be done one by one.
     pub fn splits(&self) -> bool {
         [&self.how.q, &self.how.k, &self.how.v].iter().all(|how| how.splits())
     }
 
-    /// Phase: all of it.
-    ///
-    /// # Safety
-    /// The tier is usable; nobody else reads or writes the rows meanwhile.
-    pub unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>) {
-        let Heads { q, k, v, v_from_k } = self.how;
+    /// Whether it changes anything.
+    pub fn does_something(&self) -> bool {
+        let Heads { q, k, v, v_from_k } = &self.how;
         let some = [k, v].iter().any(|how| how.does_something()) || *v_from_k;
-        if q.does_something() || some && self.kv.is_some() {
-            // SAFETY: passed on; a row is one task's.
-            by_rows(worker, self.q.rows(), &|i| unsafe { self.heads(ctx, i, 0..1, 1) });
-        }
+        q.does_something() || some && self.kv.is_some()
     }
 
     /// What belongs to some of all K/V heads of row `i`: all, unless it [splits](Prepare::splits).
     ///
     /// # Safety
-    /// As [`Prepare::phase`], of these heads.
+    /// The tier is usable; nobody else reads or writes these heads meanwhile.
     pub unsafe fn heads(&self, ctx: &Ctx, i: usize, some: Range<usize>, all: usize) {
-        let part = |x: Shared<'a>| {
+        let part = |x: Slot<'a>| {
             let each = x.cols() / all;
             // SAFETY: the heads are the caller's.
             (some.start * each, unsafe { x.part(i, some.start * each, some.len() * each) })

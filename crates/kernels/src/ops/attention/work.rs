@@ -1,27 +1,31 @@
 //! The phases and tasks of one attention.
-use super::{Attend, AttendRow, AttentionScratch, Block, Chosen, Prepare, cut};
-use crate::act::{self, SharedAct};
+use super::{Attend, AttendRow, AttentionScratch, Block, ChosenSlot, Prepare, cut};
+use crate::act::{self, ActSlot};
 use crate::kv::{KvKind, MergeTask, PAGE, PageTask, Pool, SharedPool, Shares, Sight};
 use crate::mat::{Lent, Seen};
-use crate::ops::{Ctx, Stage};
+use crate::ops::Ctx;
+use crate::ops::chain::Phases;
 use crate::team::Worker;
 use std::ops::Range;
 
 /// Where the rows of a batch stand, and what is kept there.
-pub(in crate::ops) struct Places<'a> {
+pub struct Places<'a> {
+    /// Positions.
     pub rows: &'a [AttendRow],
+    /// Pages of each sequence.
     pub tables: &'a [Vec<u32>],
-    pub chosen: Option<&'a Chosen>,
+    /// Of all positions that a row sees those that it chose, if it did.
+    pub chosen: Option<ChosenSlot<'a>>,
+    /// Keys and values.
     pub pool: &'a mut Pool,
 }
 
 /// One call's operands, as its tasks share them.
-pub(in crate::ops) struct Work<'a> {
-    pub(super) ctx: &'a Ctx,
-    pub(super) shape: &'a Attend<'a>,
+pub(super) struct Work<'a> {
+    pub(super) shape: Attend<'a>,
     pub(super) rows: &'a [AttendRow],
     pub(super) tables: &'a [Vec<u32>],
-    chosen: Option<&'a Chosen>,
+    chosen: Option<ChosenSlot<'a>>,
     pub(super) q: Seen<'a>,
     pub(super) kv: Option<(Seen<'a>, Seen<'a>)>,
     pub(super) kind: KvKind,
@@ -36,9 +40,8 @@ pub(in crate::ops) struct Work<'a> {
     shares: Lent<'a, f32>,
     /// As many zeros as a head has elements.
     pub(super) nothing: &'a [f32],
-    pub(super) out: SharedAct<'a>,
-    pub(super) q8: bool,
-    /// What is done to queries, keys and values first.
+    pub(super) out: ActSlot<'a>,
+    /// What is done to queries, keys and values first, where their heads enter one by one.
     pub(super) prepare: Option<Prepare<'a>>,
     entry: Entry,
     /// Pages of all K/V heads.
@@ -67,15 +70,14 @@ impl<'a> Work<'a> {
     /// # Panics
     /// If the shapes differ, or the scratch is too small.
     pub fn new(
-        ctx: &'a Ctx,
-        shape: &'a Attend<'a>,
+        ctx: &Ctx,
+        shape: Attend<'a>,
         places: Places<'a>,
         (q, kv): (Seen<'a>, Option<(Seen<'a>, Seen<'a>)>),
         scratch: &'a mut AttentionScratch,
-        out: SharedAct<'a>,
-        q8: bool,
+        out: ActSlot<'a>,
     ) -> Work<'a> {
-        shape.check(&places, (q, kv), (out.f32().rows(), out.f32().cols()));
+        shape.check(&places, (q, kv), out.f32());
         let Places { rows, tables, chosen, pool } = places;
         let AttentionScratch { blocks, stats, shares, nothing, queries } = scratch;
         let largest = cut(blocks, rows, shape.reach);
@@ -94,7 +96,6 @@ impl<'a> Work<'a> {
             _ => Entry::Rows,
         };
         Work {
-            ctx,
             shape,
             rows,
             tables,
@@ -111,7 +112,6 @@ impl<'a> Work<'a> {
             shares: Lent::new(shares),
             nothing: &nothing[..shape.v_dim],
             out,
-            q8,
             prepare: None,
             entry,
             pages,
@@ -119,65 +119,47 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// With what `prepare` does to queries, keys and values first; `apart`, in a phase of its own.
-    pub fn with(self, prepare: Prepare<'a>, apart: bool) -> Work<'a> {
-        let entry = if apart || !prepare.splits() { Entry::Rows } else { self.entry };
-        Work { prepare: Some(prepare), entry, ..self }
-    }
-
-    /// Phases, some of which may be nothing.
-    pub fn phases(&self) -> usize {
-        self.entries() + (2 * self.waves).max(1) + 1
-    }
-
-    /// What phase `i` does, if anything.
-    pub fn stage(&self, i: usize) -> Option<Stage> {
-        let heads = i == 0 && self.entry == Entry::Rows;
-        let asks = i == 1 && self.entry == Entry::Rows;
-        let nothing = heads && self.prepare.is_none()
-            || asks && self.queries.is_none()
-            || i + 1 == self.phases() && self.quantised();
-        (!nothing).then_some(if heads { Stage::Heads } else { Stage::Attention })
+    /// With what `prepare` does to queries, keys and values first; or, if that is not done here, that.
+    pub fn with(self, prepare: Prepare<'a>, apart: bool) -> (Work<'a>, Option<Prepare<'a>>) {
+        match self.entry {
+            Entry::Heads | Entry::Tasks if !apart && prepare.splits() => {
+                (Work { prepare: Some(prepare), ..self }, None)
+            }
+            _ => (self, Some(prepare)),
+        }
     }
 
     fn entries(&self) -> usize {
         match self.entry {
-            Entry::Rows => 3,
+            Entry::Rows => 2,
             Entry::Heads => 1,
             Entry::Tasks => 0,
         }
     }
 
-    /// Phase `i`.
+    /// What puts queries, keys and values where they are read: phase `i`.
     ///
     /// # Safety
-    /// The tier is usable; queries, keys and values are made, and nobody else touches them, the
-    /// pages, the scratch or the output between the first phase and the last.
-    pub unsafe fn phase(&self, worker: &Worker<'_>, i: usize) {
-        let heads = self.shape.kv_heads;
-        if i < self.entries() {
-            match (self.entry, i) {
+    /// As of [`Phases::phase`].
+    unsafe fn enter_all(&self, ctx: &Ctx, worker: &Worker<'_>, i: usize) {
+        match (self.entry, i) {
+            (Entry::Heads, _) => worker.phase(self.shape.kv_heads, |head| {
                 // SAFETY: passed on; a head is one task's.
-                (Entry::Heads, _) => worker.phase(heads, |head| unsafe { self.enter(head) }),
-                (_, 0) => self.prepare.iter().for_each(|prepare| {
-                    // SAFETY: passed on.
-                    unsafe { prepare.phase(self.ctx, worker) }
-                }),
-                (_, 1) => self.ask_all(worker),
-                // SAFETY: passed on.
-                _ => self.write().iter().for_each(|write| unsafe { write.phase(worker) }),
-            }
-            return;
+                unsafe { self.enter(ctx, head) };
+            }),
+            (_, 0) => self.ask_all(ctx, worker),
+            // SAFETY: passed on.
+            _ => self.write().iter().for_each(|write| unsafe { write.phase(worker) }),
         }
-        let i = i - self.entries();
-        if i >= (2 * self.waves).max(1) {
-            return self.quantise(worker);
-        }
+    }
+
+    /// What is attended to: phase `i`.
+    fn attend_all(&self, ctx: &Ctx, worker: &Worker<'_>, i: usize) {
         if self.waves == 0 {
             // Heads last: blocks of one sequence read the same pages.
-            let blocks = self.blocks.len();
+            let (blocks, heads) = (self.blocks.len(), self.shape.kv_heads);
             return worker.phase(blocks * heads, |unit| {
-                self.whole(unit % blocks, unit / blocks, worker.index());
+                self.whole(ctx, unit % blocks, unit / blocks, worker.index());
             });
         }
         let start = i / 2 * self.slots;
@@ -186,31 +168,33 @@ impl<'a> Work<'a> {
             let some = wave.len().div_ceil(8 * worker.threads());
             worker.phase(wave.len().div_ceil(some), |i| {
                 let start = wave.start + i * some;
-                (start..wave.end.min(start + some)).for_each(|task| self.share(task, wave.start));
+                let tasks = start..wave.end.min(start + some);
+                tasks.for_each(|task| self.share(ctx, task, wave.start));
             });
         } else {
             let (first, last) = (self.unit(wave.start), self.unit(wave.end - 1));
             let group = self.shape.group();
             worker.phase((last - first + 1) * group, |i| {
-                self.merge(first + i / group, i % group, &wave);
+                self.merge(ctx, first + i / group, i % group, &wave);
             });
         }
     }
 
     /// All pages of a block and K/V head, each joined to those before it in the thread's own slot:
     /// in the rows of the result, threads would take lines of the cache from each other.
-    fn whole(&self, block: usize, head: usize, thread: usize) {
+    fn whole(&self, ctx: &Ctx, block: usize, head: usize, thread: usize) {
         let b = self.blocks[block];
         if self.entry == Entry::Tasks {
             // SAFETY: the head of the one row is this task's.
-            unsafe { self.enter(head) };
+            unsafe { self.enter(ctx, head) };
         }
         let (to, group) = (self.slot(thread), self.shape.group());
         for page in b.page..b.page + b.pages {
-            self.attend(b, head, page, to, true);
+            self.attend(ctx, b, head, page, (to, true));
         }
         for row in 0..b.rows {
             self.finish(
+                ctx,
                 b.row + row,
                 head * group..(head + 1) * group,
                 to.from(row, self.shape.v_dim),
@@ -219,16 +203,16 @@ impl<'a> Work<'a> {
     }
 
     /// One page of a block and K/V head, to its slot.
-    fn share(&self, task: usize, from: usize) {
+    fn share(&self, ctx: &Ctx, task: usize, from: usize) {
         let unit = self.unit(task);
         let (block, head) = (self.blocks[unit / self.shape.kv_heads], unit % self.shape.kv_heads);
         let page = block.page + (task - self.start(unit));
-        self.attend(block, head, page, self.slot(task - from), false);
+        self.attend(ctx, block, head, page, (self.slot(task - from), false));
     }
 
     /// Joins a query head's shares of a wave's pages to its result, for all rows of a unit's block.
-    fn merge(&self, unit: usize, head: usize, wave: &Range<usize>) {
-        let Attend { kv_heads, v_dim, .. } = *self.shape;
+    fn merge(&self, ctx: &Ctx, unit: usize, head: usize, wave: &Range<usize>) {
+        let Attend { kv_heads, v_dim, .. } = self.shape;
         let group = self.shape.group();
         let block = self.blocks[unit / kv_heads];
         let own = self.start(unit)..self.start(unit) + block.pages;
@@ -255,26 +239,22 @@ impl<'a> Work<'a> {
                         stats.copy_from_slice(page_stats);
                         values.copy_from_slice(page_values);
                     } else {
-                        (self.ctx.kernels.merge)(MergeTask {
-                            stats,
-                            values,
-                            page_stats,
-                            page_values,
-                        });
+                        (ctx.kernels.merge)(MergeTask { stats, values, page_stats, page_values });
                     }
                 }
             }
         }
         if own.end <= wave.end {
             for row in block.row..block.row + block.rows {
-                self.finish(row, all..all + 1, self.result(row, all));
+                self.finish(ctx, row, all..all + 1, self.result(row, all));
             }
         }
     }
 
     /// Runs the kernel on one page.
-    fn attend(&self, block: Block, head: usize, page: usize, out: Shares, merge: bool) {
-        let Attend { heads, head_dim, v_dim, scale, slopes, softcap, .. } = *self.shape;
+    fn attend(&self, ctx: &Ctx, block: Block, head: usize, page: usize, to: (Shares, bool)) {
+        let (out, merge) = to;
+        let Attend { heads, head_dim, v_dim, scale, slopes, softcap, .. } = self.shape;
         let group = self.shape.group();
         let table = self.rows[block.row].table;
         let (keys, values) = self.pool.at(self.page(table, page), head);
@@ -282,7 +262,7 @@ impl<'a> Work<'a> {
         let (next, _) = self.pool.at(self.page(table, next.min(page + 1)), head);
         let q = ((block.rows - 1) * heads + group) * head_dim;
         // SAFETY: queries were made in a phase before, or this head of the one row by this task.
-        let q = unsafe { self.q.from(block.row, head * group * head_dim, q) };
+        let q = unsafe { self.q.stretch(block.row, head * group * head_dim, q) };
         let task = PageTask {
             q,
             heads,
@@ -297,14 +277,14 @@ impl<'a> Work<'a> {
             values,
             next,
             kind: self.kind,
-            eight: self.eight(block, head),
+            eight: self.eight(ctx, block, head),
             sight: self.sight(block, page),
             out,
             merge,
         };
         // SAFETY: the tier is usable; the pages were written before; `out` has room
         // for the block's rows and belongs to this task.
-        unsafe { (self.ctx.kernels.attend_page)(&task) };
+        unsafe { (ctx.kernels.attend_page)(&task) };
     }
 
     /// The unit (block and K/V head, K/V heads first) that page task `task` belongs to.
@@ -322,7 +302,8 @@ impl<'a> Work<'a> {
     }
     fn sight(&self, block: Block, page: usize) -> Sight<'_> {
         let pos = self.rows[block.row].pos;
-        let chosen = self.chosen.map(|chosen| chosen.from(block.row));
+        // SAFETY: rows chose before.
+        let chosen = self.chosen.map(|chosen| unsafe { chosen.from(block.row) });
         Sight { pos, reach: self.shape.reach, page: page * PAGE, chosen }
     }
     fn page(&self, table: usize, page: usize) -> u32 {
@@ -330,7 +311,7 @@ impl<'a> Work<'a> {
     }
     /// Where the result of a row from a head on goes.
     pub(super) fn result(&self, row: usize, head: usize) -> Shares {
-        let Attend { heads, v_dim, .. } = *self.shape;
+        let Attend { heads, v_dim, .. } = self.shape;
         Shares {
             stats: self.stats.at(2 * (row * heads + head), 2),
             values: self.out.f32().at(row, head * v_dim, v_dim),
@@ -344,6 +325,24 @@ impl<'a> Work<'a> {
         // SAFETY: the values follow the stats within the slot.
         let values = unsafe { stats.add(2 * (self.slot / (self.shape.v_dim + 2))) };
         Shares { stats, values, heads }
+    }
+}
+
+// SAFETY: a head enters, and a page or a block and head is attended to, in one task; a head of some
+// rows is merged by one.
+unsafe impl Phases for Work<'_> {
+    /// Some may be nothing.
+    fn phases(&self) -> usize {
+        self.entries() + (2 * self.waves).max(1) + 1
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, i: usize) {
+        let (entries, pages) = (self.entries(), (2 * self.waves).max(1));
+        match i {
+            // SAFETY: passed on.
+            _ if i < entries => unsafe { self.enter_all(ctx, worker, i) },
+            _ if i < entries + pages => self.attend_all(ctx, worker, i - entries),
+            _ => self.quantise(ctx, worker),
+        }
     }
 }
 

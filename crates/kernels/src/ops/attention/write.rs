@@ -83,7 +83,7 @@ impl Write<'_> {
         let (channel, position) = if values { (1, self.shape.value_stride()) } else { (PAGE, 1) };
         for (i, row) in self.rows.iter().enumerate() {
             // SAFETY: nobody writes it meanwhile, by the caller's promise.
-            let x = unsafe { x.from(i, head * dim + from, len) };
+            let x = unsafe { &x.row(i)[head * dim + from..][..len] };
             let page = self.tables[row.table][row.pos / PAGE];
             let (k, v) = self.pool.at(page, head);
             let (to, at) =
@@ -117,7 +117,7 @@ impl Write<'_> {
             let (_, values) = self.pool.at(page, head);
             // SAFETY: nobody writes `v` meanwhile, and the values are the caller's.
             unsafe {
-                let x = v.from(i, head * dim, dim);
+                let x = &v.row(i)[head * dim..][..dim];
                 eight::put_value(values, eight::Head::of(self.shape), row.pos % PAGE, x);
             }
         }

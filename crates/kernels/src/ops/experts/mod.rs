@@ -4,14 +4,20 @@
 //! An expert's rows are brought together, so that its weights are read once for all of them and
 //! its tiles are as full as a batch's. A row's outputs are summed in the order of its experts'
 //! numbers, whatever other rows chose.
+mod mixture;
+mod route;
 mod scratch;
 
+use mixture::Mixture;
+use route::Route;
+pub use route::{Choices, Router};
 pub use scratch::ExpertsScratch;
+use scratch::Sort;
 
-use super::{Ctx, Glu};
-use crate::act::Act;
+use super::{Chain, Ctx, Glu, Room, Stage};
+use crate::act::{Act, ActSlot};
 use crate::layout::{Packed, Reads};
-use crate::mat::{Mat, Store};
+use crate::mat::{Mat, Slot, Store};
 use std::sync::Arc;
 
 /// One projection of every expert.
@@ -43,15 +49,6 @@ pub struct Choice {
     pub weight: f32,
 }
 
-/// What all rows chose, each as many experts, none of them twice.
-#[derive(Clone, Copy)]
-pub struct Routes<'a> {
-    /// `[rows, top_k]`.
-    pub choices: &'a [Choice],
-    /// What weights multiply.
-    pub weighs: Weighs,
-}
-
 /// What the weight of a choice multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighs {
@@ -63,38 +60,58 @@ pub enum Weighs {
 
 /// `out (+)= Σ weight · expert(x)` over each row's choices, or `Σ expert(weight · x)`, one fused
 /// multiply-add an expert in the order of their numbers. `x`'s f32 rows are read; `out` takes its
-/// row count, or has it where it is added to.
+/// row count, or has it where it is added to. No row chooses an expert twice.
 ///
 /// # Panics
 /// If shapes disagree, a choice is of no expert or made twice, or the scratch is too small.
+#[expect(clippy::too_many_arguments, reason = "one operation, named operands")]
 pub fn experts(
     ctx: &Ctx,
     how: &Experts,
     x: &mut Act,
-    routes: &Routes<'_>,
+    choices: &mut [Choice],
+    weighs: Weighs,
     scratch: &mut ExpertsScratch,
     out: &mut Mat,
     store: Store,
 ) {
-    how.check(x, out);
-    match store {
-        Store::Set => out.resize(x.rows()),
-        Store::Add => assert_eq!(out.rows(), x.rows(), "the rows to add to"),
-    }
-    scratch.sort(how.gate.weights.len(), x.rows(), routes.choices);
-    // One row is read where it lies.
-    let alone = x.rows() == 1 && routes.weighs == Weighs::Output && how.orders.is_empty();
-    if alone && how.reads(Reads::Q8) {
+    let rows = x.rows();
+    if how.reads(Reads::Q8) {
         x.quantise(ctx);
     }
-    let mut next = 0;
-    while let Some(slots) = scratch.take(&mut next) {
-        if !alone {
-            scratch.gather(ctx, how, x, routes.weighs, slots.clone());
-        }
-        scratch.units(ctx, how, alone.then_some(&*x), slots.clone());
-        scratch.downs(ctx, how, slots.clone());
-        scratch.sum(ctx, routes.weighs, slots, out, store);
+    let out = if store == Store::Set { out.lend(rows) } else { out.slot() };
+    let choices = Choices::lend(choices, rows);
+    let mut room = Room::default();
+    let mut chain = Chain::new(ctx, &mut room, false);
+    chain.experts(how, x.slot(ctx), (choices, weighs), scratch, out, store);
+    chain.run(None);
+}
+
+impl<'a> Chain<'a> {
+    /// The experts that each row of `x` chose, as of [`experts()`]. The 8-bit form of one row is read
+    /// where it lies; that of more is made when they are brought together.
+    ///
+    /// # Panics
+    /// As [`experts()`] does, of choices when they are there.
+    pub fn experts(
+        &mut self,
+        how: &'a Experts,
+        x: ActSlot<'a>,
+        (choices, weighs): (Choices<'a>, Weighs),
+        scratch: &'a mut ExpertsScratch,
+        out: Slot<'a>,
+        store: Store,
+    ) {
+        let mixture = Mixture::new(self.ctx(), how, x, (choices, weighs), scratch, (out, store));
+        self.push(Stage::Experts, mixture.sort());
+        self.push(Stage::Experts, mixture);
+    }
+    /// Each row's choice among `logits`, which it overwrites.
+    ///
+    /// # Panics
+    /// If they are of another number of rows.
+    pub fn route(&mut self, how: &'a dyn Router, logits: Slot<'a>, choices: Choices<'a>) {
+        self.push(Stage::Router, Route::new(how, logits, choices));
     }
 }
 
@@ -142,12 +159,17 @@ impl Experts {
     pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
         [Some(&self.gate), self.up.as_ref(), Some(&self.down)].into_iter().flatten()
     }
+    /// Whether the first projections read 8-bit rows, as they are: one alone is read where it lies.
+    pub fn reads_q8(&self) -> bool {
+        self.reads(Reads::Q8) && self.orders.is_empty()
+    }
     /// Whether the first projections read this form.
     fn reads(&self, form: Reads) -> bool {
         [Some(&self.gate), self.up.as_ref()].into_iter().flatten().any(|s| s.reads() == form)
     }
-    fn check(&self, x: &Act, out: &Mat) {
-        let [count, d_ff, d] = self.gate.shape();
+    fn check(&self, x: ActSlot<'_>, out: Slot<'_>) {
+        let ([count, d_ff, d], x) = (self.gate.shape(), x.f32());
+        assert_eq!(out.rows(), x.rows(), "the output's rows");
         let fits = self.down.shape() == [count, out.cols(), d_ff] && x.cols() == d;
         let same = self.up.as_ref().is_none_or(|up| up.shape() == [count, d_ff, d]);
         let ordered = self.orders.is_empty() || self.orders.len() == count;

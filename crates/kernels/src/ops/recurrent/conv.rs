@@ -1,6 +1,9 @@
 //! Causal depthwise convolution along a sequence: each channel sees its own last few inputs.
-use super::{CHANNELS, Cells, Ctx, Run, lend, stretch};
-use crate::mat::{Mat, Shared};
+use super::{CHANNELS, Cells, CellsFrom, Run, by_parts, few, lend, stretch};
+use crate::mat::{Mat, Seen, Shared, Slot, apart};
+use crate::ops::chain::{Phases, alone};
+use crate::ops::{Chain, Ctx, Stage};
+use crate::team::Worker;
 use std::ops::Range;
 
 /// A convolution's weights.
@@ -42,20 +45,82 @@ pub fn conv(
     (cells, at): (&mut Mat, usize),
     out: &mut Mat,
 ) {
-    let channels = how.channels();
-    assert_eq!(how.weights.len(), how.width * channels, "weights of {} inputs", how.width);
-    assert!(how.bias.is_none_or(|bias| bias.len() == channels), "the bias");
-    assert!(x.cols() == channels && out.cols() == channels, "{channels} channels");
-    let same = |m: &Mat| (m.rows(), m.cols()) == (x.rows(), channels);
-    assert!(gates.is_none_or(|(before, after)| same(before) && same(after)), "the gates");
-    let cells = lend(cells, at, Conv::floats(how.width, channels), runs, x.rows());
-    out.resize(x.rows());
-    let out = out.shared();
-    ctx.each_part(runs, channels.div_ceil(CHANNELS), channels, |run, i| {
-        let task = ConvTask { how, run, channels: stretch(i, channels), x, gates, cells, out };
-        // SAFETY: the tier is usable, shapes agree; a run's channels are one task's.
-        unsafe { (ctx.kernels.conv)(&task) };
-    });
+    let gates = gates.map(|(before, after)| (before.into(), after.into()));
+    let out = out.lend(x.rows());
+    alone(ctx, Convolved::new(*how, runs, x.into(), gates, (cells.slot(), at), out));
+}
+
+/// The same, as an operation.
+struct Convolved<'a> {
+    how: Conv<'a>,
+    runs: &'a [Run],
+    x: Seen<'a>,
+    gates: Option<(Seen<'a>, Seen<'a>)>,
+    cells: Cells<'a>,
+    out: Slot<'a>,
+}
+
+impl<'a> Convolved<'a> {
+    /// # Panics
+    /// If shapes disagree.
+    pub fn new(
+        how: Conv<'a>,
+        runs: &'a [Run],
+        x: Seen<'a>,
+        gates: Option<(Seen<'a>, Seen<'a>)>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) -> Convolved<'a> {
+        let channels = how.channels();
+        assert_eq!(how.weights.len(), how.width * channels, "weights of {} inputs", how.width);
+        assert!(how.bias.is_none_or(|bias| bias.len() == channels), "the bias");
+        let shape = (x.rows(), channels);
+        let fits = x.cols() == channels && (out.rows(), out.cols()) == shape;
+        assert!(fits, "{channels} channels");
+        let same = |m: Seen<'_>| (m.rows(), m.cols()) == shape;
+        assert!(gates.is_none_or(|(before, after)| same(before) && same(after)), "the gates");
+        let (before, after) = gates.unwrap_or((x, x));
+        apart([*out, *cells.0], [x, before, after]);
+        let cells = lend(cells, Conv::floats(how.width, channels), runs, x.rows());
+        Convolved { how, runs, x, gates, cells, out }
+    }
+}
+
+// SAFETY: a run's channels are one task's.
+unsafe impl Phases for Convolved<'_> {
+    fn few(&self, least: usize) -> bool {
+        let channels = self.how.channels();
+        few(self.runs, channels.div_ceil(CHANNELS), channels, least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let Convolved { how, x, gates, cells, out, .. } = self;
+        let channels = how.channels();
+        by_parts(worker, self.runs, channels.div_ceil(CHANNELS), &|run, i| {
+            let (channels, x, gates) = (stretch(i, channels), *x, *gates);
+            let task = ConvTask { how, run, channels, x, gates, cells: *cells, out: **out };
+            // SAFETY: passed on, shapes agree.
+            unsafe { (ctx.kernels.conv)(&task) };
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// `out = conv(x)`, as of [`conv()`].
+    ///
+    /// # Panics
+    /// If shapes disagree.
+    pub fn conv(
+        &mut self,
+        how: Conv<'a>,
+        runs: &'a [Run],
+        x: Slot<'a>,
+        gates: Option<(Slot<'a>, Slot<'a>)>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) {
+        let gates = gates.map(|(before, after)| (before.into(), after.into()));
+        self.push(Stage::State, Convolved::new(how, runs, x.into(), gates, cells, out));
+    }
 }
 
 /// Some channels of one run.
@@ -63,8 +128,8 @@ pub struct ConvTask<'a> {
     pub(crate) how: &'a Conv<'a>,
     pub(crate) run: &'a Run,
     pub(crate) channels: Range<usize>,
-    pub(crate) x: &'a Mat,
-    pub(crate) gates: Option<(&'a Mat, &'a Mat)>,
+    pub(crate) x: Seen<'a>,
+    pub(crate) gates: Option<(Seen<'a>, Seen<'a>)>,
     pub(crate) cells: Cells<'a>,
     pub(crate) out: Shared<'a>,
 }

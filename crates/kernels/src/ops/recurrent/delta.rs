@@ -1,7 +1,10 @@
 //! The gated delta rule. Yang et al. 2024, arXiv:2412.06464; with a decay for each channel of the
 //! keys, Kimi Team 2025, arXiv:2510.26692.
-use super::{Cells, Ctx, Run, lend};
-use crate::mat::{Columns, Mat, Shared};
+use super::{Cells, CellsFrom, Run, by_parts, few, lend};
+use crate::mat::{Mat, Seen, Shared, Slot, apart};
+use crate::ops::chain::{Phases, alone};
+use crate::ops::{Chain, Ctx, Stage};
+use crate::team::Worker;
 
 /// The shape of a delta-rule state.
 #[derive(Clone, Copy, Debug)]
@@ -21,18 +24,18 @@ pub struct Delta {
 }
 
 /// A delta rule's inputs, a row each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct DeltaInput<'a> {
     /// `[rows, k_heads · k_dim]`, normalised and scaled.
-    pub q: Columns<'a>,
+    pub q: Seen<'a>,
     /// `[rows, k_heads · k_dim]`, normalised.
-    pub k: Columns<'a>,
+    pub k: Seen<'a>,
     /// `[rows, v_heads · v_dim]`
-    pub v: Columns<'a>,
+    pub v: Seen<'a>,
     /// What the state is multiplied by, `[rows, v_heads]` or `[rows, v_heads · k_dim]`.
-    pub decay: &'a Mat,
+    pub decay: Seen<'a>,
     /// How much of the difference is written, `[rows, v_heads]`.
-    pub beta: &'a Mat,
+    pub beta: Seen<'a>,
 }
 
 impl Delta {
@@ -57,25 +60,77 @@ pub fn delta(
     ctx: &Ctx,
     how: &Delta,
     runs: &[Run],
-    input: &DeltaInput<'_>,
+    input: DeltaInput<'_>,
     (cells, at): (&mut Mat, usize),
     out: &mut Mat,
 ) {
-    let Delta { k_heads, v_heads, k_dim, v_dim, .. } = *how;
-    let rows = input.v.rows();
-    assert!(k_heads > 0 && v_heads.is_multiple_of(k_heads), "{v_heads} of {k_heads} heads");
-    let is = |m: Columns<'_>, cols| m.rows() == rows && m.cols() == cols;
-    assert!(is(input.q, k_heads * k_dim) && is(input.k, k_heads * k_dim), "queries and keys");
-    assert!(is(input.v, v_heads * v_dim) && out.cols() == v_heads * v_dim, "values");
-    let decays = if how.per_channel { v_heads * k_dim } else { v_heads };
-    assert!(is(input.decay.all(), decays) && is(input.beta.all(), v_heads), "gates");
-    let cells = lend(cells, at, how.floats(), runs, rows);
-    out.resize(rows);
-    let out = out.shared();
-    ctx.each_part(runs, v_heads, how.floats(), |run, head| {
-        // SAFETY: the tier is usable, shapes agree; a run's head is one task's.
-        unsafe { (ctx.kernels.delta)(&DeltaTask { how, run, head, input, cells, out }) };
-    });
+    let out = out.lend(input.v.rows());
+    alone(ctx, DeltaScan::new(*how, runs, input, (cells.slot(), at), out));
+}
+
+/// The same, as an operation.
+struct DeltaScan<'a> {
+    how: Delta,
+    runs: &'a [Run],
+    input: DeltaInput<'a>,
+    cells: Cells<'a>,
+    out: Slot<'a>,
+}
+
+impl<'a> DeltaScan<'a> {
+    /// # Panics
+    /// If shapes disagree.
+    pub fn new(
+        how: Delta,
+        runs: &'a [Run],
+        input: DeltaInput<'a>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) -> DeltaScan<'a> {
+        let Delta { k_heads, v_heads, k_dim, v_dim, .. } = how;
+        let DeltaInput { q, k, v, decay, beta } = input;
+        assert!(k_heads > 0 && v_heads.is_multiple_of(k_heads), "{v_heads} of {k_heads} heads");
+        let is = |m: Seen<'_>, cols| m.rows() == v.rows() && m.cols() == cols;
+        assert!(is(q, k_heads * k_dim) && is(k, k_heads * k_dim), "queries and keys");
+        assert!(is(v, v_heads * v_dim) && is(out.into(), v_heads * v_dim), "values");
+        let decays = if how.per_channel { v_heads * k_dim } else { v_heads };
+        assert!(is(decay, decays) && is(beta, v_heads), "gates");
+        apart([*out, *cells.0], [q, k, v, decay, beta]);
+        let cells = lend(cells, how.floats(), runs, v.rows());
+        DeltaScan { how, runs, input, cells, out }
+    }
+}
+
+// SAFETY: a run's head is one task's.
+unsafe impl Phases for DeltaScan<'_> {
+    fn few(&self, least: usize) -> bool {
+        few(self.runs, self.how.v_heads, self.how.floats(), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let DeltaScan { how, input, cells, out, .. } = self;
+        by_parts(worker, self.runs, how.v_heads, &|run, head| {
+            let task = DeltaTask { how, run, head, input, cells: *cells, out: **out };
+            // SAFETY: passed on, shapes agree.
+            unsafe { (ctx.kernels.delta)(&task) };
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// A delta rule, as of [`delta()`].
+    ///
+    /// # Panics
+    /// If shapes disagree.
+    pub fn delta(
+        &mut self,
+        how: Delta,
+        runs: &'a [Run],
+        input: DeltaInput<'a>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) {
+        self.push(Stage::State, DeltaScan::new(how, runs, input, cells, out));
+    }
 }
 
 /// One head of one run.

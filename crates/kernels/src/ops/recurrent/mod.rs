@@ -20,8 +20,8 @@ pub use linear_state::{LinearState, LinearStateInput, LinearStateTask, linear_st
 pub use rg_lru::{RgLru, RgLruTask, rg_lru};
 pub use selective::{Selective, SelectiveInput, SelectiveTask, selective};
 
-use super::Ctx;
-use crate::mat::{Mat, Shared};
+use crate::mat::Slot;
+use crate::team::Worker;
 use std::ops::Range;
 
 /// One sequence's rows of a batch.
@@ -58,10 +58,13 @@ impl Run {
     }
 }
 
+/// The states of all sequences, `[cells, floats]`, and where in a cell an operation's part begins.
+pub type CellsFrom<'a> = (Slot<'a>, usize);
+
 /// One operation's part of every cell, lent to the tasks of a phase.
 #[derive(Clone, Copy)]
 pub struct Cells<'a> {
-    all: Shared<'a>,
+    all: Slot<'a>,
     /// Where in a cell the part begins.
     at: usize,
 }
@@ -92,15 +95,16 @@ impl<'a> Cells<'a> {
 ///
 /// # Panics
 /// If runs overlap or are no part of the batch, or cells are too small or shared.
-fn lend<'a>(cells: &'a mut Mat, at: usize, floats: usize, runs: &[Run], rows: usize) -> Cells<'a> {
-    assert!(at + floats <= cells.cols(), "a state of {floats} floats in cells of {}", cells.cols());
+fn lend<'a>((all, at): CellsFrom<'a>, floats: usize, runs: &[Run], rows: usize) -> Cells<'a> {
+    assert!(at + floats <= all.cols(), "a state of {floats} floats in cells of {}", all.cols());
     let mut next = 0;
     for run in runs {
         assert!(run.row >= next && run.rows > 0, "runs overlap");
         next = run.row + run.rows;
         assert!(run.mark.is_none_or(|m| m.after < run.rows && m.cell != run.cell), "a mark");
         if run.past == 0 {
-            cells.row_mut(run.cell)[at..at + floats].fill(0.0);
+            // SAFETY: no chain runs that the cells are lent to, and no reference outlives one.
+            unsafe { all.part(run.cell, at, floats) }.fill(0.0);
         }
     }
     assert!(next <= rows, "runs of {next} rows in a batch of {rows}");
@@ -108,28 +112,18 @@ fn lend<'a>(cells: &'a mut Mat, at: usize, floats: usize, runs: &[Run], rows: us
     while let Some(cell) = used.next() {
         assert!(used.clone().all(|other| other != cell), "a cell that two sequences share");
     }
-    Cells { all: cells.shared(), at }
+    Cells { all, at }
 }
 
-/// Floats of states that are not worth waking the team for.
-const FEW: usize = 4096;
+/// Phase: `task(run, part)` for all parts of all runs.
+fn by_parts(worker: &Worker<'_>, runs: &[Run], parts: usize, task: &dyn Fn(&Run, usize)) {
+    worker.phase(runs.len() * parts, |i| task(&runs[i / parts], i % parts));
+}
 
-impl Ctx {
-    /// `task(run, part)` for all parts of all runs, on the team if `floats` are enough to do.
-    fn each_part(
-        &self,
-        runs: &[Run],
-        parts: usize,
-        floats: usize,
-        task: impl Fn(&Run, usize) + Sync,
-    ) {
-        let one = |i: usize| task(&runs[i / parts], i % parts);
-        let (tasks, rows) = (runs.len() * parts, runs.iter().map(|r| r.rows).sum::<usize>());
-        if tasks < 2 || rows * floats < FEW {
-            return (0..tasks).for_each(one);
-        }
-        self.team.run(|worker| worker.phase(tasks, one));
-    }
+/// Whether states of so many floats in so many parts are little work.
+fn few(runs: &[Run], parts: usize, floats: usize, least: usize) -> bool {
+    let rows = runs.iter().map(|run| run.rows).sum::<usize>();
+    crate::ops::few(runs.len() * parts, rows * floats / (runs.len() * parts).max(1), least)
 }
 
 /// Channels that elementwise states are cut into.

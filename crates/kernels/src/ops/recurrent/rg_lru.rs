@@ -1,17 +1,20 @@
 //! The real-gated linear recurrent unit. De et al. 2024, arXiv:2402.19427.
-use super::{CHANNELS, Cells, Ctx, Run, lend, stretch};
-use crate::mat::{Mat, Shared};
+use super::{CHANNELS, Cells, CellsFrom, Run, by_parts, few, lend, stretch};
+use crate::mat::{Mat, Seen, Shared, Slot, apart};
+use crate::ops::chain::{Phases, alone};
+use crate::ops::{Chain, Ctx, Stage};
+use crate::team::Worker;
 use std::ops::Range;
 
 /// A recurrent unit's inputs, all `[rows, channels]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct RgLru<'a> {
     /// What is remembered.
-    pub x: &'a Mat,
+    pub x: Seen<'a>,
     /// Before the sigmoid: how much it forgets.
-    pub forget: &'a Mat,
+    pub forget: Seen<'a>,
     /// Before the sigmoid: how much it takes.
-    pub take: &'a Mat,
+    pub take: Seen<'a>,
     /// A number a channel, negative: the logarithm of the least decay.
     pub bound: &'a [f32],
 }
@@ -25,23 +28,74 @@ pub struct RgLru<'a> {
 /// If shapes disagree.
 pub fn rg_lru(
     ctx: &Ctx,
-    input: &RgLru<'_>,
+    input: RgLru<'_>,
     runs: &[Run],
     (cells, at): (&mut Mat, usize),
     out: &mut Mat,
 ) {
-    let (rows, channels) = (input.x.rows(), input.bound.len());
-    let fits = |m: &Mat| m.rows() == rows && m.cols() == channels;
-    assert!([input.x, input.forget, input.take].into_iter().all(fits), "{channels} channels");
-    assert_eq!(out.cols(), channels, "the output's channels");
-    let cells = lend(cells, at, channels, runs, rows);
-    out.resize(rows);
-    let out = out.shared();
-    ctx.each_part(runs, channels.div_ceil(CHANNELS), channels, |run, i| {
-        let task = RgLruTask { run, channels: stretch(i, channels), input, cells, out };
-        // SAFETY: the tier is usable, shapes agree; a run's channels are one task's.
-        unsafe { (ctx.kernels.rg_lru)(&task) };
-    });
+    let out = out.lend(input.x.rows());
+    alone(ctx, RgLruScan::new(input, runs, (cells.slot(), at), out));
+}
+
+/// The same, as an operation.
+struct RgLruScan<'a> {
+    input: RgLru<'a>,
+    runs: &'a [Run],
+    cells: Cells<'a>,
+    out: Slot<'a>,
+}
+
+impl<'a> RgLruScan<'a> {
+    /// # Panics
+    /// If shapes disagree.
+    pub fn new(
+        input: RgLru<'a>,
+        runs: &'a [Run],
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) -> RgLruScan<'a> {
+        let (rows, channels) = (input.x.rows(), input.bound.len());
+        let fits = |m: Seen<'_>| m.rows() == rows && m.cols() == channels;
+        let reads = [input.x, input.forget, input.take];
+        assert!(reads.into_iter().chain([out.into()]).all(fits), "{channels} channels");
+        apart([*out, *cells.0], reads);
+        let cells = lend(cells, channels, runs, rows);
+        RgLruScan { input, runs, cells, out }
+    }
+}
+
+// SAFETY: a run's channels are one task's.
+unsafe impl Phases for RgLruScan<'_> {
+    fn few(&self, least: usize) -> bool {
+        let channels = self.input.bound.len();
+        few(self.runs, channels.div_ceil(CHANNELS), channels, least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let RgLruScan { input, cells, out, .. } = self;
+        let channels = input.bound.len();
+        by_parts(worker, self.runs, channels.div_ceil(CHANNELS), &|run, i| {
+            let channels = stretch(i, channels);
+            let task = RgLruTask { run, channels, input, cells: *cells, out: **out };
+            // SAFETY: passed on, shapes agree.
+            unsafe { (ctx.kernels.rg_lru)(&task) };
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// A recurrent unit, as of [`rg_lru()`].
+    ///
+    /// # Panics
+    /// If shapes disagree.
+    pub fn rg_lru(
+        &mut self,
+        input: RgLru<'a>,
+        runs: &'a [Run],
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) {
+        self.push(Stage::State, RgLruScan::new(input, runs, cells, out));
+    }
 }
 
 /// Some channels of one run.

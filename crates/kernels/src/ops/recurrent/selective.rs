@@ -1,6 +1,9 @@
 //! The selective scan of Mamba. Gu & Dao 2023, arXiv:2312.00752.
-use super::{CHANNELS, Cells, Ctx, Run, lend, stretch};
-use crate::mat::{Mat, Shared};
+use super::{CHANNELS, Cells, CellsFrom, Run, by_parts, few, lend, stretch};
+use crate::mat::{Mat, Seen, Shared, Slot, apart};
+use crate::ops::chain::{Phases, alone};
+use crate::ops::{Chain, Ctx, Stage};
+use crate::team::Worker;
 use std::ops::Range;
 
 /// What a selective scan's parameters are.
@@ -15,16 +18,16 @@ pub struct Selective<'a> {
 }
 
 /// A selective scan's inputs, a row each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct SelectiveInput<'a> {
     /// `[rows, channels]`
-    pub x: &'a Mat,
+    pub x: Seen<'a>,
     /// The step, above zero, as wide.
-    pub step: &'a Mat,
+    pub step: Seen<'a>,
     /// What the input is written by, `[rows, state]`.
-    pub write: &'a Mat,
+    pub write: Seen<'a>,
     /// What the output is read by, as wide.
-    pub read: &'a Mat,
+    pub read: Seen<'a>,
 }
 
 /// For each channel and number `n` of its state `h[n] = e^(step·rate[n])·h[n] + step·x·write[n]`,
@@ -37,24 +40,79 @@ pub fn selective(
     ctx: &Ctx,
     how: &Selective<'_>,
     runs: &[Run],
-    input: &SelectiveInput<'_>,
+    input: SelectiveInput<'_>,
     (cells, at): (&mut Mat, usize),
     out: &mut Mat,
 ) {
-    let (rows, channels, state) = (input.x.rows(), how.skip.len(), how.state);
-    assert_eq!(how.rates.len(), state * channels, "the rates");
-    let is = |m: &Mat, cols| m.rows() == rows && m.cols() == cols;
-    assert!(is(input.x, channels) && is(input.step, channels), "{channels} channels");
-    assert!(is(input.write, state) && is(input.read, state), "a state of {state}");
-    assert_eq!(out.cols(), channels, "the output's channels");
-    let cells = lend(cells, at, state * channels, runs, rows);
-    out.resize(rows);
-    let out = out.shared();
-    ctx.each_part(runs, channels.div_ceil(CHANNELS), state * channels, |run, i| {
-        let task = SelectiveTask { how, run, channels: stretch(i, channels), input, cells, out };
-        // SAFETY: the tier is usable, shapes agree; a run's channels are one task's.
-        unsafe { (ctx.kernels.selective)(&task) };
-    });
+    let out = out.lend(input.x.rows());
+    alone(ctx, SelectiveScan::new(*how, runs, input, (cells.slot(), at), out));
+}
+
+/// The same, as an operation.
+struct SelectiveScan<'a> {
+    how: Selective<'a>,
+    runs: &'a [Run],
+    input: SelectiveInput<'a>,
+    cells: Cells<'a>,
+    out: Slot<'a>,
+}
+
+impl<'a> SelectiveScan<'a> {
+    /// # Panics
+    /// If shapes disagree.
+    pub fn new(
+        how: Selective<'a>,
+        runs: &'a [Run],
+        input: SelectiveInput<'a>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) -> SelectiveScan<'a> {
+        let (rows, channels, state) = (input.x.rows(), how.skip.len(), how.state);
+        let SelectiveInput { x, step, write, read } = input;
+        assert_eq!(how.rates.len(), state * channels, "the rates");
+        let is = |m: Seen<'_>, cols| m.rows() == rows && m.cols() == cols;
+        let wide = [x, step, out.into()].into_iter().all(|m| is(m, channels));
+        assert!(wide, "{channels} channels");
+        assert!(is(write, state) && is(read, state), "a state of {state}");
+        apart([*out, *cells.0], [x, step, write, read]);
+        let cells = lend(cells, state * channels, runs, rows);
+        SelectiveScan { how, runs, input, cells, out }
+    }
+}
+
+// SAFETY: a run's channels are one task's.
+unsafe impl Phases for SelectiveScan<'_> {
+    fn few(&self, least: usize) -> bool {
+        let channels = self.how.skip.len();
+        few(self.runs, channels.div_ceil(CHANNELS), self.how.rates.len(), least)
+    }
+    unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, _: usize) {
+        let SelectiveScan { how, input, cells, out, .. } = self;
+        let channels = how.skip.len();
+        by_parts(worker, self.runs, channels.div_ceil(CHANNELS), &|run, i| {
+            let channels = stretch(i, channels);
+            let task = SelectiveTask { how, run, channels, input, cells: *cells, out: **out };
+            // SAFETY: passed on, shapes agree.
+            unsafe { (ctx.kernels.selective)(&task) };
+        });
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// A selective scan, as of [`selective()`].
+    ///
+    /// # Panics
+    /// If shapes disagree.
+    pub fn selective(
+        &mut self,
+        how: Selective<'a>,
+        runs: &'a [Run],
+        input: SelectiveInput<'a>,
+        cells: CellsFrom<'a>,
+        out: Slot<'a>,
+    ) {
+        self.push(Stage::State, SelectiveScan::new(how, runs, input, cells, out));
+    }
 }
 
 /// Some channels of one run.

@@ -1,9 +1,10 @@
-//! Whole branches: the bits of their single operations one after another, of batches and of single
-//! rows, on every tier, at every thread count, watched or not.
+//! Chains: the bits of their operations one after another, each by itself, of batches and of single
+//! rows, on every tier, at every thread count, watched or not; in one run of the threads.
+use rinfer_kernels::act::ActSlot;
 use rinfer_kernels::kv::{KvKind, PAGE, Pool, Reach};
 use rinfer_kernels::layout::{Layout, Packed, Reads, RowCodes};
-use rinfer_kernels::mat::Store;
-use rinfer_kernels::ops::*;
+use rinfer_kernels::mat::{Slot, Store};
+use rinfer_kernels::ops::{self, *};
 use rinfer_kernels::room::Room;
 use rinfer_kernels::{Act, Kernels, Mat, TIERS, Team};
 use weights::Random;
@@ -28,8 +29,8 @@ impl Product {
     /// As a single operation.
     fn of(&self, ctx: &Ctx, x: &mut Act, store: Store, out: &mut Mat) {
         let (weights, bias) = self.view();
-        let mut turned = Turned::new([x.cols()], x.rows());
-        linear_in_orders(ctx, x, &mut [Linear { weights, bias, store, out }], &mut turned);
+        let turned = Turned::new([x.cols()], x.rows());
+        linear_in_orders(ctx, x, &mut [Linear { weights, bias, store, out }], &turned);
     }
     /// The same, its columns in an order.
     fn turned(self) -> Product {
@@ -87,21 +88,30 @@ impl Flow {
     fn residual(weight: &[f32]) -> Residual<'_> {
         Residual { post: Some(Flow::norm(weight)), scale: 0.7, skip: None, then: 1.5 }
     }
-    fn ends(&mut self, ctx: &Ctx, end: End, q8: bool) -> Ends<'_> {
+    /// Chains what is `between` to both ends.
+    fn around<'a>(
+        &'a mut self,
+        chain: &mut Chain<'a>,
+        end: End,
+        q8: bool,
+        between: impl FnOnce(&mut Chain<'a>, &mut ActSlot<'a>, (Slot<'a>, Store)),
+    ) {
         let Flow { stream, input, out, weight, order } = self;
-        if end == End::Apart {
-            // Few rows are brought to 8 bits by the branch.
-            norm(ctx, None, stream, input, q8 && stream.rows() > 2);
-            return Ends::apart(input, out, Store::Set);
-        }
+        let (rows, stream) = (stream.rows(), stream.slot());
+        // Few rows are brought to 8 bits where they are read.
+        let mut input = input.lend(chain.ctx(), rows, q8 && (rows > 2 || end != End::Apart));
+        let norm = (end != End::Apart).then(|| Flow::norm(weight));
         let order = (end == End::Joined).then_some(&order[..]);
-        let pre = Some(Pre { norm: Some(Flow::norm(weight)), order, q8 });
+        chain.norm(norm, order, stream, input);
         let to = match end {
-            End::Add => To::Out(out, Store::Add),
-            End::Joined => To::Joined(out, Store::Set, Flow::residual(weight)),
-            _ => To::Stream,
+            End::Stream => (stream, Store::Add),
+            End::Add => (out.slot(), Store::Add),
+            End::Apart | End::Joined => (out.lend(rows), Store::Set),
         };
-        Ends { input, pre, stream: Some(stream), to, turned: None }
+        between(chain, &mut input, to);
+        if end == End::Joined {
+            chain.residual(Flow::residual(weight), to.0, stream);
+        }
     }
     /// The same ends as single operations around `between`.
     fn singly(
@@ -129,6 +139,17 @@ impl Flow {
     fn bits(&self) -> Vec<u32> {
         [bits(self.stream.data()), bits(self.out.data())].concat()
     }
+}
+
+/// Runs a chain, in as many runs as are expected.
+fn go(mut chain: Chain<'_>, watched: bool, runs: u64, stage: Stage) {
+    let (ctx, mut seen) = (chain.ctx(), vec![]);
+    let (before, several) = (ctx.team.runs(), ctx.team.threads() > 1);
+    let mut watch = |stage| seen.push(stage);
+    chain.run(watched.then_some(&mut watch as &mut dyn FnMut(Stage)));
+    let expect = if several { runs } else { 0 };
+    assert!(watched || ctx.team.runs() - before == expect, "a chain is one run");
+    assert!(!watched || seen.contains(&stage));
 }
 
 /// `work` gives the bits of `want` on every tier, with 1 to 4 threads.
@@ -210,50 +231,48 @@ impl Attention {
         (pool, (0..3).map(|i| (i * each..(i + 1) * each).rev().collect()).collect())
     }
 
-    /// All batches as branches; the bits of each, and of the pages.
-    fn branches(&self, ctx: &Ctx, watched: bool) -> Vec<Vec<u32>> {
-        self.branches_of(ctx, watched, false)
-    }
-    /// Queries, keys, values and gates being `made` before, if so.
-    fn branches_of(&self, ctx: &Ctx, watched: bool, made: bool) -> Vec<Vec<u32>> {
+    /// All batches as chains; the bits of each, and of the pages.
+    fn chains(&self, ctx: &Ctx, watched: bool) -> Vec<Vec<u32>> {
         let (mut pool, tables) = self.pages();
+        let Attend { heads, kv_heads, head_dim, v_dim, .. } = self.attend;
         let most = self.batches.iter().map(Vec::len).max().expect("a batch");
-        let (context, gates) = (tables[0].len() * PAGE, self.gate.as_ref().map(|g| g.0.rows()));
-        let threads = ctx.team.threads();
-        let partial = AttentionScratch::new(&self.attend, self.kind, most, context, threads);
-        let mut buffers = AttentionBuffers::new(partial, &self.attend, gates, most);
-        let mut turned = Turned::new([self.o.0.cols()], most);
-        let how = AttentionBranch {
-            made,
-            q: self.q.view(),
-            k: self.k.as_ref().map(Product::view),
-            v: self.v.as_ref().map(Product::view),
-            gate: self.gate.as_ref().map(Product::view),
-            heads: self.heads(),
-            attend: self.attend,
-            o: self.o.view(),
-        };
+        let (context, threads) = (tables[0].len() * PAGE, ctx.team.threads());
+        let mut partial = AttentionScratch::new(&self.attend, self.kind, most, context, threads);
+        let [mut q, mut k, mut v] = [heads * head_dim, kv_heads * head_dim, kv_heads * v_dim]
+            .map(|cols| Mat::new(most, cols));
+        let mut gates = self.gate.as_ref().map(|gate| Mat::new(most, gate.0.rows()));
+        let [mut out, mut passed] = [(); 2].map(|()| Act::new(most, heads * v_dim));
+        let turned = Turned::new([self.o.0.cols()], most);
         let mut all = vec![];
         for (i, rows) in self.batches.iter().enumerate() {
-            let mut flow = Flow::new(rows.len(), self.d(), i as u64);
-            let cached = Cached { rows, tables: &tables, pool: &mut pool };
-            let (mut seen, q8) = (vec![], self.q.q8());
-            let mut watch = |stage| seen.push(stage);
-            let watch = watched.then_some(&mut watch as &mut dyn FnMut(Stage));
-            let mut ends = flow.ends(ctx, self.end, q8);
-            ends.turned = self.o.0.order().map(|_| turned.of(self.o.0.cols()));
-            if made {
-                let [q, k, v, gates] = buffers.products().map(|to| to.expect("a product"));
-                self.q.of(ctx, ends.input, Store::Set, q);
-                self.k.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, k));
-                self.v.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, v));
-                self.gate.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, gates));
-            }
-            let before = ctx.team.runs();
-            attention_branch(ctx, &how, cached, &mut buffers, ends, watch);
-            let expect = if threads > 1 { self.runs } else { 0 };
-            assert!(watched || ctx.team.runs() - before == expect, "a branch is one run");
-            assert!(!watched || seen.contains(&Stage::Attention));
+            let n = rows.len();
+            let mut flow = Flow::new(n, self.d(), i as u64);
+            let places = Places { rows, tables: &tables, chosen: None, pool: &mut pool };
+            let mut room = ops::Room::default();
+            let mut chain = Chain::new(ctx, &mut room, watched);
+            flow.around(&mut chain, self.end, self.q.q8(), |chain, x, (to, store)| {
+                let (q, k, v) = (q.lend(n), k.lend(n), v.lend(n));
+                let gates = gates.as_mut().map(|gates| gates.lend(n));
+                let jobs = [
+                    Some((self.q.view(), Store::Set, q)),
+                    self.k.as_ref().map(|w| (w.view(), Store::Set, k)),
+                    self.v.as_ref().map(|w| (w.view(), Store::Set, v)),
+                    self.gate.as_ref().zip(gates).map(|(w, to)| (w.view(), Store::Set, to)),
+                ];
+                chain.products(Stage::Products, x, &jobs, &turned);
+                let q8 = self.o.q8() && self.o.0.order().is_none();
+                let mut made = out.lend(ctx, n, q8 && gates.is_none());
+                let (how, kv) = ((self.heads(), self.attend), self.k.is_some().then_some((k, v)));
+                chain.attention(how, places, q, kv, &mut partial, made);
+                if let Some(gates) = gates {
+                    let passed = passed.lend(ctx, n, q8);
+                    chain.gate_heads(gates, made.f32(), passed);
+                    made = passed;
+                }
+                let job = Some((self.o.view(), store, to));
+                chain.products(Stage::Products, &mut made, &[job], &turned);
+            });
+            go(chain, watched, self.runs, Stage::Attention);
             all.push(flow.bits());
         }
         all.push(
@@ -288,19 +307,8 @@ impl Attention {
                 let kv = self.k.is_some().then_some((&k, &v));
                 let mut out = Act::new(n, heads * v_dim);
                 let mut scratch = AttentionScratch::new(&self.attend, self.kind, n, context, 1);
-                attention(
-                    ctx,
-                    &self.attend,
-                    rows,
-                    &tables,
-                    None,
-                    &q,
-                    kv,
-                    &mut pool,
-                    &mut scratch,
-                    &mut out,
-                    false,
-                );
+                let places = Places { rows, tables: &tables, chosen: None, pool: &mut pool };
+                attention(ctx, &self.attend, places, &q, kv, &mut scratch, &mut out, false);
                 if let Some(gate) = &self.gate {
                     let (mut gates, mut passed) =
                         (Mat::new(n, gate.0.rows()), Act::new(n, out.cols()));
@@ -319,7 +327,7 @@ impl Attention {
     }
 
     fn check(&self, what: &str) {
-        everywhere(&self.singly(&scalar()), what, |ctx, watched| self.branches(ctx, watched));
+        everywhere(&self.singly(&scalar()), what, |ctx, watched| self.chains(ctx, watched));
     }
 }
 
@@ -482,7 +490,7 @@ fn long_contexts() {
         let want = a.singly(&Ctx { team: Team::new(1), kernels: Kernels::best() });
         for threads in 2..=4 {
             let ctx = Ctx { team: Team::new(threads), kernels: Kernels::best() };
-            assert!(a.branches(&ctx, false) == want, "{len} positions, {threads} threads");
+            assert!(a.chains(&ctx, false) == want, "{len} positions, {threads} threads");
         }
     }
 }
@@ -494,19 +502,7 @@ fn contexts_of_several_runs() {
     (a.batches, a.runs) = (vec![span(0, 64 * 2000, 1)], 2);
     let two = Ctx { team: Team::new(2), kernels: Kernels::best() };
     let one = Ctx { team: Team::new(1), kernels: Kernels::best() };
-    assert!(a.branches(&two, false) == a.singly(&one));
-}
-
-/// Products that others make are the same ones.
-#[test]
-fn products_made_before() {
-    let gate = Some(Product::new(Layout::W8, [4, 64], false));
-    let a = Attention::new(Layout::W8, 64, plain(4, 2, 32));
-    let a = Attention { end: End::Apart, gate, ..a };
-    let ctx = Ctx { team: Team::new(2), kernels: Kernels::best() };
-    assert!(a.branches_of(&ctx, false, true) == a.singly(&scalar()));
-    let mlp = Mlp { end: End::Apart, ..Mlp::new(Layout::W8, [64, 96]) };
-    assert!(mlp.branches_of(&ctx, false, true) == mlp.singly(&scalar()));
+    assert!(a.chains(&two, false) == a.singly(&one));
 }
 
 /// A product in an order is that of its input brought in the order by hand.
@@ -542,7 +538,7 @@ fn products_in_orders() {
             let mut jobs: Vec<Linear<'_>> = jobs
                 .map(|((weights, bias), out)| Linear { weights, bias, store: Store::Set, out })
                 .collect();
-            linear_in_orders(ctx, &mut act(None), &mut jobs, &mut Turned::new([96], 5));
+            linear_in_orders(ctx, &mut act(None), &mut jobs, &Turned::new([96], 5));
             outs.iter().map(|out| bits(out.data())).collect()
         });
     }
@@ -565,31 +561,34 @@ impl Mlp {
         let (gate, up) = (product([d_ff, d]), Some(product([d_ff, d])));
         Mlp { gate, up, down: product([d, d_ff]), sparsity: None, end: End::Stream }
     }
-    fn branches(&self, ctx: &Ctx, watched: bool) -> Vec<Vec<u32>> {
-        self.branches_of(ctx, watched, false)
-    }
-    /// The unit's products being `made` before, if so.
-    fn branches_of(&self, ctx: &Ctx, watched: bool, made: bool) -> Vec<Vec<u32>> {
-        let (threads, whole) = (ctx.team.threads(), made || self.sparsity.is_some());
-        let mut buffers = MlpBuffers::new(self.down.0.cols(), whole, 33, threads);
-        let up = self.up.as_ref().map(Product::view);
-        let unit = Gated { act: Glu::Silu, gate: self.gate.view(), up };
-        let how = MlpBranch { made, unit, sparsity: self.sparsity, down: self.down.view() };
+    fn chains(&self, ctx: &Ctx, watched: bool) -> Vec<Vec<u32>> {
+        let (threads, d_ff) = (ctx.team.threads(), self.down.0.cols());
+        let [mut gate, mut up] = [(); 2].map(|()| Mat::new(33, d_ff));
+        let (mut scratch, mut hidden) = (GatedScratch::new(33, threads), Act::new(33, d_ff));
+        let turned = Turned::default();
         let each = |rows| {
             let mut flow = Flow::new(rows, self.gate.0.cols(), rows as u64);
-            let ends = flow.ends(ctx, self.end, self.gate.q8());
-            if made {
-                let [gate, up] = buffers.products();
-                self.gate.of(ctx, ends.input, Store::Set, gate);
-                self.up.iter().for_each(|w| w.of(ctx, ends.input, Store::Set, up));
-            }
-            let (mut seen, before) = (vec![], ctx.team.runs());
-            let mut watch = |stage| seen.push(stage);
-            let watch = watched.then_some(&mut watch as &mut dyn FnMut(Stage));
-            mlp_branch(ctx, &how, &mut buffers, ends, watch);
-            let expect = u64::from(threads > 1);
-            assert!(watched || ctx.team.runs() - before == expect, "a branch is one run");
-            assert!(!watched || seen.contains(&Stage::Products));
+            let mut room = ops::Room::default();
+            let mut chain = Chain::new(ctx, &mut room, watched);
+            flow.around(&mut chain, self.end, self.gate.q8(), |chain, x, (to, store)| {
+                let mut hidden = hidden.lend(ctx, rows, self.down.q8());
+                if rows > FEW_ROWS && self.sparsity.is_none() {
+                    let up = self.up.as_ref().map(Product::view);
+                    let how = Gated { act: Glu::Silu, gate: self.gate.view(), up };
+                    hidden = chain.gated(how, x, &mut scratch, hidden);
+                } else {
+                    let (gate, up) = (gate.lend(rows), up.lend(rows));
+                    let second = self.up.as_ref().map(|w| (w.view(), Store::Set, up));
+                    let jobs = [Some((self.gate.view(), Store::Set, gate)), second];
+                    chain.products(Stage::Products, x, &jobs, &turned);
+                    self.sparsity.iter().for_each(|by| chain.sparsify(*by, gate));
+                    let up = second.map(|_| up.into());
+                    chain.glu(Stage::Unit, Glu::Silu, gate, up, hidden);
+                }
+                let job = Some((self.down.view(), store, to));
+                chain.products(Stage::Products, &mut hidden, &[job], &turned);
+            });
+            go(chain, watched, 1, Stage::Products);
             flow.bits()
         };
         ROWS.into_iter().map(each).collect()
@@ -612,7 +611,7 @@ impl Mlp {
         ROWS.into_iter().map(each).collect()
     }
     fn check(&self, what: &str) {
-        everywhere(&self.singly(&scalar()), what, |ctx, watched| self.branches(ctx, watched));
+        everywhere(&self.singly(&scalar()), what, |ctx, watched| self.chains(ctx, watched));
     }
 }
 
@@ -640,13 +639,34 @@ fn mlps() {
 }
 
 #[test]
-#[should_panic(expected = "a branch without a stream")]
-fn a_branch_that_joins_needs_a_stream() {
-    let (ctx, mlp) = (scalar(), Mlp::new(Layout::F32, [4, 4]));
-    let mut input = Act::new(1, 4);
-    let unit = Gated { act: Glu::Silu, gate: mlp.gate.view(), up: None };
-    let how = MlpBranch { made: false, unit, sparsity: None, down: mlp.down.view() };
-    let (stream, to) = (None, To::Stream);
-    let ends = Ends { input: &mut input, pre: None, stream, to, turned: None };
-    mlp_branch(&ctx, &how, &mut MlpBuffers::new(4, false, 1, 1), ends, None);
+#[should_panic(expected = "an operation writes what it reads")]
+fn an_operation_writes_no_operand() {
+    let (ctx, mut x) = (scalar(), mat(2, 8, 1));
+    let mut room = ops::Room::default();
+    let mut chain = Chain::new(&ctx, &mut room, false);
+    let x = x.slot();
+    chain.gate(Stage::State, Gate::Sigmoid { scale: 1.0 }, x, x);
+}
+
+/// More operations than a chain holds, little ones and large ones; each sees what those before it did.
+#[test]
+fn chains_of_many_operations() {
+    for rows in [1, 300] {
+        let counts = |threads, watched| {
+            let ctx = Ctx { team: Team::new(threads), kernels: Kernels::best() };
+            let (one, mut x) = (mat(rows, 64, 3), Mat::new(rows, 64));
+            let slot = x.slot();
+            let mut room = ops::Room::default();
+            let mut chain = Chain::new(&ctx, &mut room, watched);
+            for i in 0..100 {
+                chain.plain(Stage::Norm, Plain::Scale(1.0 + i as f32 / 64.0), slot);
+                chain.plain(Stage::Norm, Plain::Add((&one).into()), slot);
+            }
+            chain.run(watched.then_some(&mut (|_| ()) as &mut dyn FnMut(Stage)));
+            bits(x.data())
+        };
+        let want = counts(1, false);
+        assert!((2..=3).all(|threads| counts(threads, false) == want), "{rows} rows");
+        assert!(counts(2, true) == want, "{rows} rows, watched");
+    }
 }
