@@ -16,6 +16,7 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
     let half = |bits: &[u16]| f16::from_bits(bits[block]).to_f32();
     let q = |offset: f32| f32::from(row.q[k]) - offset;
     let s = || half(&row.d) * f32::from(row.s[sub]);
+    let odd = |unit| half(&row.d) * f32::from(2 * row.s[sub] + 1) * unit;
     match layout {
         Layout::F32 => row.f32[k],
         Layout::F16 => f16::from_bits(row.half[k]).to_f32(),
@@ -35,7 +36,37 @@ fn element(layout: Layout, row: &RowCodes, k: usize) -> f32 {
             s() * q(0.0) - half(&row.m) * f32::from(row.t[sub])
         }
         Layout::W6K => half(&row.d) * f32::from(row.s[sub] as i8) * q(32.0),
+        Layout::W3K => half(&row.d) * f32::from(row.s[sub] as i8) * q(4.0),
+        Layout::W2 => half(&row.d) * q(1.0),
+        Layout::W4L => half(&row.d) * iq4(row.q[k]),
+        Layout::W4E => bf16::from_bits(row.d[block]).to_f32() * e2m1(row.q[k]),
+        Layout::W4V => f16::from_bits(row.d[sub]).to_f32() * e2m1(row.q[k]),
+        Layout::W4I4 => half(&row.d) * f32::from(row.s[sub] as i8) * iq4(row.q[k]),
+        Layout::W3I1 => odd(0.125) * listed([-7, 1, 9, 0, -9, -1, 7, 0], row.q[k]),
+        Layout::W3I2 => odd(0.125) * listed([8, 25, 43, 0, -8, -25, -43, 0], row.q[k]),
+        Layout::W4I3 => odd(0.25) * signed([4, 12, 20, 28, 36, 44, 52, 62], row.q[k]),
+        Layout::W4I3S => odd(1.0) * signed([1, 3, 5, 7, 9, 11, 13, 15], row.q[k]),
     }
+}
+
+fn listed(all: [i8; 8], q: u8) -> f32 {
+    f32::from(all[usize::from(q)])
+}
+
+/// Of a magnitude and a sign.
+fn signed(all: [i8; 8], q: u8) -> f32 {
+    if q < 8 { listed(all, q) } else { -listed(all, q - 8) }
+}
+
+/// Twice an E2M1; a negative zero counts as zero.
+fn e2m1(q: u8) -> f32 {
+    0.0 + signed([0, 1, 2, 3, 4, 6, 8, 12], q)
+}
+
+/// llama.cpp's `kvalues_iq4nl`.
+fn iq4(q: u8) -> f32 {
+    let all = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+    all[usize::from(q)] as f32
 }
 
 /// A bitsandbytes FP4 by its definition: 12 is the largest before it is divided out.
@@ -135,6 +166,7 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
         Layout::W4H | Layout::W8H => {
             halves.iter().for_each(|i| each(out, rows, |r| r.scale[*i].to_le_bytes()));
         }
+        Layout::W4V => halves.iter().for_each(|i| each(out, rows, |r| r.d[*i].to_le_bytes())),
         _ if rows[0].d.is_empty() => each(out, rows, |r| r.scale[b].to_le_bytes()),
         _ => each(out, rows, |r| r.d[b].to_le_bytes()),
     }
@@ -152,7 +184,13 @@ fn head(out: &mut Vec<u8>, layout: Layout, b: usize, rows: &[RowCodes]) {
         Layout::W8H => halves.iter().for_each(|i| each(out, rows, |r| wide(r.z[*i]))),
         Layout::W4H => halves.iter().for_each(|i| each(out, rows, |r| [r.z[*i] as u8])),
         Layout::W2K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j) | t(r, j) << 4])),
-        Layout::W6K => (0..subs).for_each(|j| each(out, rows, |r| [s(r, j)])),
+        Layout::W6K | Layout::W3K | Layout::W4I4 => {
+            (0..subs).for_each(|j| each(out, rows, |r| [s(r, j)]))
+        }
+        Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S => {
+            let two = |r: &RowCodes, j: usize| s(r, 2 * j) | s(r, 2 * j + 1) << 4;
+            (0..8).for_each(|j| each(out, rows, |r| [two(r, j)]));
+        }
         _ => {}
     }
 }
@@ -171,6 +209,7 @@ fn codes(out: &mut Vec<u8>, layout: Layout, k: usize, rows: &[RowCodes]) {
             .chain((0..4).map(nibbles))
             .collect(),
         6 => (0..2).flat_map(|h| [pairs(h, 4), nibbles(2 * h), nibbles(2 * h + 1)]).collect(),
+        3 => vec![(0..8).map(|g| (g, 2, 1, g)).collect(), pairs(0, 0), pairs(1, 0)],
         _ => vec![pairs(0, 0), pairs(1, 0)],
     };
     for vector in vectors {
@@ -240,7 +279,7 @@ fn sources_hear_of_each_row_once() {
     }
 }
 
-/// Bytes of a row of 4096, as GGUF's types hold it.
+/// Bytes of a row of 4096, as GGUF's types hold it or near to it.
 #[test]
 fn sizes_are_the_formats() {
     let blocks = |inputs: usize, bytes: usize| 4096 / inputs * bytes;
@@ -254,7 +293,11 @@ fn sizes_are_the_formats() {
         (Layout::W8FZ, blocks(32, 38)),
         (Layout::W8H, blocks(32, 44)),
         (Layout::W8E, blocks(32, 36)),
+        (Layout::W2, blocks(32, 10)),
         (Layout::W4, blocks(32, 18)),
+        (Layout::W4L, blocks(32, 18)),
+        (Layout::W4E, blocks(32, 18)),
+        (Layout::W4V, blocks(32, 20)),
         (Layout::W4Z, blocks(32, 19)),
         (Layout::W4B, blocks(32, 19)),
         (Layout::W4H, blocks(32, 26)),
@@ -267,6 +310,12 @@ fn sizes_are_the_formats() {
         (Layout::W4K, blocks(256, 144)),
         (Layout::W5K, blocks(256, 176)),
         (Layout::W6K, blocks(256, 210)),
+        (Layout::W3K, blocks(256, 114)),
+        (Layout::W3I1, blocks(256, 106)),
+        (Layout::W3I2, blocks(256, 106)),
+        (Layout::W4I3, blocks(256, 138)),
+        (Layout::W4I3S, blocks(256, 138)),
+        (Layout::W4I4, blocks(256, 138)),
     ] {
         assert_eq!(Packed::size(layout, 160, 4096), 160 * bytes, "{layout:?}");
     }

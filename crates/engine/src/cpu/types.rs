@@ -28,6 +28,11 @@ impl Types {
         };
         Types { quant, keep, chosen }
     }
+    /// Of matrices that keep their types.
+    #[cfg(test)]
+    pub fn native() -> Types {
+        Types { quant: Quant::Native, keep: false, chosen: HashMap::new() }
+    }
     /// The layout that holds rows of `cols` elements of a type: its own or that of what the matrix is
     /// converted to, and f32 where rows are no whole blocks of it.
     pub fn layout(&self, name: &str, dtype: DType, cols: usize) -> Layout {
@@ -104,12 +109,16 @@ pub(crate) fn layout_of(packs: Packs) -> Layout {
         Packs::W8FZ => Layout::W8FZ,
         Packs::W8H => Layout::W8H,
         Packs::W8E => Layout::W8E,
+        Packs::W2 => Layout::W2,
         Packs::W4 => Layout::W4,
         Packs::W4Z => Layout::W4Z,
         Packs::W4B => Layout::W4B,
         Packs::W4H => Layout::W4H,
         Packs::W4N => Layout::W4N,
         Packs::W4P => Layout::W4P,
+        Packs::W4L => Layout::W4L,
+        Packs::W4E => Layout::W4E,
+        Packs::W4V => Layout::W4V,
         Packs::W4M => Layout::W4M,
         Packs::W5 => Layout::W5,
         Packs::W5M => Layout::W5M,
@@ -117,5 +126,11 @@ pub(crate) fn layout_of(packs: Packs) -> Layout {
         Packs::W4K => Layout::W4K,
         Packs::W5K => Layout::W5K,
         Packs::W6K => Layout::W6K,
+        Packs::W3K => Layout::W3K,
+        Packs::W3I1 => Layout::W3I1,
+        Packs::W3I2 => Layout::W3I2,
+        Packs::W4I3 => Layout::W4I3,
+        Packs::W4I3S => Layout::W4I3S,
+        Packs::W4I4 => Layout::W4I4,
     }
 }

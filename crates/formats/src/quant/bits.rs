@@ -1,5 +1,4 @@
 //! Parts of a block.
-use half::f16;
 
 /// The `N` bytes of a block from `at` on.
 pub(super) fn part<const N: usize>(block: &[u8], at: usize) -> &[u8; N] {
@@ -12,10 +11,6 @@ pub(super) fn u16_at(block: &[u8], at: usize) -> u16 {
 /// A little-endian 32-bit number.
 pub(super) fn u32_at(block: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*part(block, at))
-}
-/// A half.
-pub(super) fn half_at(block: &[u8], at: usize) -> f32 {
-    f16::from_bits(u16_at(block, at)).to_f32()
 }
 
 /// Bytes as words, so that all of them are shifted and masked at once: the vectoriser gives up on

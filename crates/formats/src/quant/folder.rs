@@ -21,39 +21,6 @@ pub(crate) fn from_e4m3(byte: u8) -> f32 {
     if byte & 0x80 == 0 { size } else { -size }
 }
 
-/// bitsandbytes' NF4: quantiles of a normal distribution.
-pub(crate) const NF4: [f32; 16] = [
-    -1.0,
-    -0.6961928,
-    -0.5250731,
-    -0.3949175,
-    -0.28444138,
-    -0.18477343,
-    -0.091050036,
-    0.0,
-    0.0795803,
-    0.1609302,
-    0.2461123,
-    0.33791524,
-    0.44070983,
-    0.562617,
-    0.72295684,
-    1.0,
-];
-
-/// bitsandbytes' FP4.
-pub(crate) const FP4: [f32; 16] = {
-    let mut all =
-        [0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-    let mut i = 0;
-    while i < 8 {
-        all[i] /= 12.0;
-        all[i + 8] = -all[i];
-        i += 1;
-    }
-    all
-};
-
 /// d, zero, 16 bytes of nibbles.
 pub(super) fn q4_z(bytes: &[u8], out: &mut Codes) {
     let blocks = bytes.as_chunks::<19>().0.iter().zip(out.q.as_chunks_mut().0);

@@ -1,7 +1,7 @@
 //! The K formats: blocks of 256 with f16 scales, sub-blocks of 16 or 32 with small integer ones.
 //!
 //! A run of 32 bytes holds 32 codes in its lowest bits, the next 32 above them, and so on.
-use super::bits::{each, field, part, put, u16_at, words};
+use super::bits::{field, part, put, u16_at, words};
 use super::codes::Codes;
 
 /// 16 bytes of scale and minimum nibbles, 64 bytes of codes, d, m.
@@ -18,14 +18,14 @@ pub(super) fn q2(bytes: &[u8], out: &mut Codes) {
 }
 
 /// 32 bytes of third bits, 64 bytes of low bits, 12 bytes of 6-bit scales, d. The value is
-/// `d·(scale - 32)·(code - 4)`, which `W6K` holds with codes moved up by 28.
+/// `d·(scale - 32)·(code - 4)`.
 pub(super) fn q3(bytes: &[u8], out: &mut Codes) {
     let blocks = bytes.as_chunks::<110>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     for (((block, q), s), d) in blocks.zip(out.s.as_chunks_mut().0).zip(&mut out.d) {
         *d = u16_at(block, 108);
         q3_scales(part(block, 96), s);
         let high: [u64; 4] = words(part::<32>(block, 0));
-        unpack::<2>(&block[32..96], q, |group, w| (field(high[w], group, 1) << 2) + each(28));
+        unpack::<2>(&block[32..96], q, |group, w| field(high[w], group, 1) << 2);
     }
 }
 

@@ -16,10 +16,12 @@ mod iq4;
 mod k;
 mod legacy;
 mod ternary;
+mod values;
 
 pub use codes::{Codes, Packs};
 pub use encode::quantise;
-pub(crate) use folder::{FP4, NF4, from_e4m3};
+pub(crate) use folder::from_e4m3;
+pub(crate) use values::{FP4, NF4};
 
 use crate::tensor::DType;
 
@@ -64,32 +66,32 @@ pub static FORMATS: &[Format] = &[
     format(DType::Q5_1,    "Q5_1",    Some(7),    32,  24, coded(Packs::W5M, legacy::q5_1)),
     format(DType::Q8_0,    "Q8_0",    Some(8),    32,  34, coded(Packs::W8, legacy::q8_0)),
     format(DType::Q2_K,    "Q2_K",    Some(10),  256,  84, coded(Packs::W2K, k::q2)),
-    format(DType::Q3_K,    "Q3_K",    Some(11),  256, 110, coded(Packs::W6K, k::q3)),
+    format(DType::Q3_K,    "Q3_K",    Some(11),  256, 110, coded(Packs::W3K, k::q3)),
     format(DType::Q4_K,    "Q4_K",    Some(12),  256, 144, coded(Packs::W4K, k::q4)),
     format(DType::Q5_K,    "Q5_K",    Some(13),  256, 176, coded(Packs::W5K, k::q5)),
     format(DType::Q6_K,    "Q6_K",    Some(14),  256, 210, coded(Packs::W6K, k::q6)),
     format(DType::Q8_K,    "Q8_K",    Some(15),  256, 292, Never),
-    format(DType::IQ2_XXS, "IQ2_XXS", Some(16),  256,  66, Floats(iq2::xxs)),
-    format(DType::IQ2_XS,  "IQ2_XS",  Some(17),  256,  74, Floats(iq2::xs)),
-    format(DType::IQ3_XXS, "IQ3_XXS", Some(18),  256,  98, Floats(iq3::xxs)),
-    format(DType::IQ1_S,   "IQ1_S",   Some(19),  256,  50, Floats(iq1::s)),
-    format(DType::IQ4_NL,  "IQ4_NL",  Some(20),   32,  18, coded(Packs::W8F, iq4::nl)),
-    format(DType::IQ3_S,   "IQ3_S",   Some(21),  256, 110, Floats(iq3::s)),
-    format(DType::IQ2_S,   "IQ2_S",   Some(22),  256,  82, Floats(iq2::s)),
-    format(DType::IQ4_XS,  "IQ4_XS",  Some(23),  256, 136, coded(Packs::W8F, iq4::xs)),
+    format(DType::IQ2_XXS, "IQ2_XXS", Some(16),  256,  66, coded(Packs::W3I2, iq2::xxs)),
+    format(DType::IQ2_XS,  "IQ2_XS",  Some(17),  256,  74, coded(Packs::W3I2, iq2::xs)),
+    format(DType::IQ3_XXS, "IQ3_XXS", Some(18),  256,  98, coded(Packs::W4I3, iq3::xxs)),
+    format(DType::IQ1_S,   "IQ1_S",   Some(19),  256,  50, coded(Packs::W3I1, iq1::s)),
+    format(DType::IQ4_NL,  "IQ4_NL",  Some(20),   32,  18, coded(Packs::W4L, iq4::nl)),
+    format(DType::IQ3_S,   "IQ3_S",   Some(21),  256, 110, coded(Packs::W4I3S, iq3::s)),
+    format(DType::IQ2_S,   "IQ2_S",   Some(22),  256,  82, coded(Packs::W3I2, iq2::s)),
+    format(DType::IQ4_XS,  "IQ4_XS",  Some(23),  256, 136, coded(Packs::W4I4, iq4::xs)),
     format(DType::I8,      "I8",      Some(24),    1,   1, Never),
     format(DType::I16,     "I16",     Some(25),    1,   2, Never),
     format(DType::I32,     "I32",     Some(26),    1,   4, Never),
     format(DType::I64,     "I64",     Some(27),    1,   8, Never),
     format(DType::F64,     "F64",     Some(28),    1,   8, Never),
-    format(DType::IQ1_M,   "IQ1_M",   Some(29),  256,  56, Floats(iq1::m)),
+    format(DType::IQ1_M,   "IQ1_M",   Some(29),  256,  56, coded(Packs::W3I1, iq1::m)),
     format(DType::Bf16,    "BF16",    Some(30),    1,   2, coded(Packs::Bf16, float::half)),
-    format(DType::TQ1_0,   "TQ1_0",   Some(34),  256,  54, Floats(ternary::tq1)),
-    format(DType::TQ2_0,   "TQ2_0",   Some(35),  256,  66, Floats(ternary::tq2)),
-    format(DType::MXFP4,   "MXFP4",   Some(39),   32,  17, coded(Packs::W8F, fp4::mxfp4)),
-    format(DType::NVFP4,   "NVFP4",   Some(40),   64,  36, Floats(fp4::nvfp4)),
-    format(DType::Q1_0,    "Q1_0",    Some(41),  128,  18, Floats(ternary::q1)),
-    format(DType::Q2_0,    "Q2_0",    Some(42),   64,  18, Floats(ternary::q2)),
+    format(DType::TQ1_0,   "TQ1_0",   Some(34),  256,  54, coded(Packs::W2, ternary::tq1)),
+    format(DType::TQ2_0,   "TQ2_0",   Some(35),  256,  66, coded(Packs::W2, ternary::tq2)),
+    format(DType::MXFP4,   "MXFP4",   Some(39),   32,  17, coded(Packs::W4E, fp4::mxfp4)),
+    format(DType::NVFP4,   "NVFP4",   Some(40),   64,  36, coded(Packs::W4V, fp4::nvfp4)),
+    format(DType::Q1_0,    "Q1_0",    Some(41),  128,  18, coded(Packs::W2, ternary::q1)),
+    format(DType::Q2_0,    "Q2_0",    Some(42),   64,  18, coded(Packs::W2, ternary::q2)),
     format(DType::U8,      "U8",      None,        1,   1, Never),
     format(DType::Bool,    "BOOL",    None,        1,   1, Never),
     format(DType::F8_E4M3, "F8_E4M3", None,        1,   1, Floats(folder::e4m3)),

@@ -1,63 +1,68 @@
-//! TQ1_0, TQ2_0, Q1_0, Q2_0: one or two bits an element under an f16 scale.
-use super::bits::{half_at, part};
+//! TQ1_0, TQ2_0, Q1_0, Q2_0: one or two bits an element under an f16 scale; an element is its code less 1.
+use super::bits::{field, part, put, spread, u16_at, words};
+use super::codes::Codes;
 
-/// 240 elements at five a byte in base 3, 16 at four a byte, d; -1, 0 or 1.
+/// 240 elements at five a byte in base 3, 16 at four a byte, d.
 ///
 /// A byte is its digits' fraction of 1, times 256: multiplying by 3 moves a digit out at the top.
-pub(super) fn tq1(bytes: &[u8], out: &mut [f32]) {
-    fn digits(d: f32, packed: &[u8], out: &mut [f32]) {
+pub(super) fn tq1(bytes: &[u8], out: &mut Codes) {
+    fn digits(packed: &[u8], q: &mut [u8]) {
         let mut power = 1u8;
-        for out in out.chunks_exact_mut(packed.len()) {
-            for (out, byte) in out.iter_mut().zip(packed) {
-                let digit = (u16::from(byte.wrapping_mul(power)) * 3) >> 8;
-                *out = d * (f32::from(digit) - 1.0);
+        for q in q.chunks_exact_mut(packed.len()) {
+            for (q, byte) in q.iter_mut().zip(packed) {
+                *q = ((u16::from(byte.wrapping_mul(power)) * 3) >> 8) as u8;
             }
             power = power.wrapping_mul(3);
         }
     }
-    for (block, out) in bytes.as_chunks::<54>().0.iter().zip(out.as_chunks_mut::<256>().0) {
-        let d = half_at(block, 52);
-        digits(d, &block[..32], &mut out[..160]);
-        digits(d, &block[32..48], &mut out[160..240]);
-        digits(d, &block[48..52], &mut out[240..]);
-    }
+    each::<54, 256, 8>(bytes, 52, out, |block, q| {
+        digits(&block[..32], &mut q[..160]);
+        digits(&block[32..48], &mut q[160..240]);
+        digits(&block[48..52], &mut q[240..]);
+    });
 }
 
-/// 64 bytes of four codes, d; the code less 1.
-pub(super) fn tq2(bytes: &[u8], out: &mut [f32]) {
-    for (block, out) in bytes.as_chunks::<66>().0.iter().zip(out.as_chunks_mut::<256>().0) {
-        let d = half_at(block, 64);
-        for (run, out) in out.as_chunks_mut::<128>().0.iter_mut().enumerate() {
-            let packed = part::<32>(block, 32 * run);
-            for (i, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                for (out, byte) in out.iter_mut().zip(packed) {
-                    *out = d * (f32::from(byte >> (2 * i) & 3) - 1.0);
-                }
+/// 64 bytes of four codes, d.
+pub(super) fn tq2(bytes: &[u8], out: &mut Codes) {
+    each::<66, 256, 8>(bytes, 64, out, |block, q| {
+        for (run, q) in q.as_chunks_mut::<128>().0.iter_mut().enumerate() {
+            let packed: [u64; 4] = words(part::<32>(block, 32 * run));
+            for (i, q) in q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                put(packed.map(|word| field(word, 2 * i, 3)), q);
             }
         }
-    }
+    });
 }
 
-/// d, 128 bits; 1 or -1.
-pub(super) fn q1(bytes: &[u8], out: &mut [f32]) {
-    for (block, out) in bytes.as_chunks::<18>().0.iter().zip(out.as_chunks_mut::<128>().0) {
-        let d = half_at(block, 0);
-        for (byte, out) in part::<16>(block, 2).iter().zip(out.as_chunks_mut::<8>().0) {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = if byte >> i & 1 == 1 { d } else { -d };
-            }
+/// d, 128 bits; 0 or 2.
+pub(super) fn q1(bytes: &[u8], out: &mut Codes) {
+    each::<18, 128, 4>(bytes, 0, out, |block, q| {
+        for (byte, q) in part::<16>(block, 2).iter().zip(q.as_chunks_mut::<8>().0) {
+            *q = (spread(*byte) << 1).to_le_bytes();
         }
-    }
+    });
 }
 
-/// d, 64 pairs of bits; the code less 1.
-pub(super) fn q2(bytes: &[u8], out: &mut [f32]) {
-    for (block, out) in bytes.as_chunks::<18>().0.iter().zip(out.as_chunks_mut::<64>().0) {
-        let d = half_at(block, 0);
-        for (byte, out) in part::<16>(block, 2).iter().zip(out.as_chunks_mut::<4>().0) {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = d * (f32::from(byte >> (2 * i) & 3) - 1.0);
-            }
+/// d, 64 pairs of bits.
+pub(super) fn q2(bytes: &[u8], out: &mut Codes) {
+    each::<18, 64, 2>(bytes, 0, out, |block, q| {
+        for (byte, q) in part::<16>(block, 2).iter().zip(q.as_chunks_mut::<4>().0) {
+            *q = std::array::from_fn(|i| byte >> (2 * i) & 3);
         }
+    });
+}
+
+/// Reads blocks of `N` elements, whose d is at `at`, and is that of `DS` times 32.
+fn each<const BYTES: usize, const N: usize, const DS: usize>(
+    bytes: &[u8],
+    at: usize,
+    out: &mut Codes,
+    read: impl Fn(&[u8], &mut [u8; N]),
+) {
+    const { assert!(N == 32 * DS) };
+    let blocks = bytes.as_chunks::<BYTES>().0.iter().zip(out.q.as_chunks_mut::<N>().0);
+    for ((block, q), d) in blocks.zip(out.d.as_chunks_mut::<DS>().0) {
+        *d = [u16_at(block, at); DS];
+        read(block, q);
     }
 }

@@ -172,6 +172,11 @@ macro_rules! ymm {
             _mm256_set1_epi8(x as i8)
         }
         #[inline(always)]
+        unsafe fn look_up(table: &[u8; 16], i: __m256i) -> __m256i {
+            let table = _mm_loadu_si128(table.as_ptr().cast());
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), i)
+        }
+        #[inline(always)]
         unsafe fn and_b(a: __m256i, b: __m256i) -> __m256i {
             _mm256_and_si256(a, b)
         }

@@ -169,6 +169,11 @@ unsafe impl Isa for Avx512 {
         _mm512_set1_epi8(x as i8)
     }
     #[inline(always)]
+    unsafe fn look_up(table: &[u8; 16], i: __m512i) -> __m512i {
+        let table = _mm_loadu_si128(table.as_ptr().cast());
+        _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), i)
+    }
+    #[inline(always)]
     unsafe fn and_b(a: __m512i, b: __m512i) -> __m512i {
         _mm512_and_si512(a, b)
     }

@@ -138,6 +138,8 @@ pub(crate) unsafe trait Isa: Copy {
     /// Loads `4·LANES` bytes.
     unsafe fn load_b(p: *const u8) -> Self::B;
     unsafe fn splat_b(x: u8) -> Self::B;
+    /// Each byte's entry of a table; bytes are below 16.
+    unsafe fn look_up(table: &[u8; 16], i: Self::B) -> Self::B;
     unsafe fn and_b(a: Self::B, b: Self::B) -> Self::B;
     unsafe fn or_b(a: Self::B, b: Self::B) -> Self::B;
     /// Shifts 32-bit lanes right, so bits of the byte above come in: mask after it. Constant `n`s
@@ -211,12 +213,16 @@ macro_rules! tier {
                 matmul::w8fz as matmul_w8fz(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8h as matmul_w8h(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w8e as matmul_w8e(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w2 as matmul_w2(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4 as matmul_w4(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4z as matmul_w4z(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4b as matmul_w4b(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4h as matmul_w4h(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4n as matmul_w4n(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4p as matmul_w4p(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4l as matmul_w4l(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4e as matmul_w4e(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4v as matmul_w4v(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4m as matmul_w4m(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w5 as matmul_w5(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w5m as matmul_w5m(t: &MatmulTask<'_>, p: Range<usize>);
@@ -224,6 +230,12 @@ macro_rules! tier {
                 matmul::w4k as matmul_w4k(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w5k as matmul_w5k(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w6k as matmul_w6k(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w3k as matmul_w3k(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w3i1 as matmul_w3i1(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w3i2 as matmul_w3i2(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4i3 as matmul_w4i3(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4i3s as matmul_w4i3s(t: &MatmulTask<'_>, p: Range<usize>);
+                matmul::w4i4 as matmul_w4i4(t: &MatmulTask<'_>, p: Range<usize>);
                 act::quantise as quantise(x: &[f32], out: QuantRow<'_>);
                 norm::norm as norm(n: &Norm<'_>, x: &mut [f32]);
                 act::add as add(y: &[f32], scale: f32, x: &mut [f32]);
@@ -249,10 +261,13 @@ macro_rules! tier {
             matmul: [
                 leaf::matmul_f32, leaf::matmul_f16, leaf::matmul_bf16, leaf::matmul_w8,
                 leaf::matmul_w8x, leaf::matmul_w8f, leaf::matmul_w8z, leaf::matmul_w8fz,
-                leaf::matmul_w8h, leaf::matmul_w8e, leaf::matmul_w4, leaf::matmul_w4z,
-                leaf::matmul_w4b, leaf::matmul_w4h, leaf::matmul_w4n, leaf::matmul_w4p,
+                leaf::matmul_w8h, leaf::matmul_w8e, leaf::matmul_w2, leaf::matmul_w4,
+                leaf::matmul_w4z, leaf::matmul_w4b, leaf::matmul_w4h, leaf::matmul_w4n,
+                leaf::matmul_w4p, leaf::matmul_w4l, leaf::matmul_w4e, leaf::matmul_w4v,
                 leaf::matmul_w4m, leaf::matmul_w5, leaf::matmul_w5m, leaf::matmul_w2k,
-                leaf::matmul_w4k, leaf::matmul_w5k, leaf::matmul_w6k,
+                leaf::matmul_w4k, leaf::matmul_w5k, leaf::matmul_w6k, leaf::matmul_w3k,
+                leaf::matmul_w3i1, leaf::matmul_w3i2, leaf::matmul_w4i3, leaf::matmul_w4i3s,
+                leaf::matmul_w4i4,
             ],
             quantise: leaf::quantise,
             norm: leaf::norm,

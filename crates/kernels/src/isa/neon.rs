@@ -172,6 +172,10 @@ unsafe impl Isa for Neon {
         vdupq_n_u8(x)
     }
     #[inline(always)]
+    unsafe fn look_up(table: &[u8; 16], i: uint8x16_t) -> uint8x16_t {
+        vqtbl1q_u8(vld1q_u8(table.as_ptr()), i)
+    }
+    #[inline(always)]
     unsafe fn and_b(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
         vandq_u8(a, b)
     }

@@ -187,6 +187,10 @@ unsafe impl Isa for Scalar {
         [[x; 4]; N]
     }
     #[inline(always)]
+    unsafe fn look_up(table: &[u8; 16], i: Self::B) -> Self::B {
+        each(i, |i| i.map(|i| table[usize::from(i & 15)]))
+    }
+    #[inline(always)]
     unsafe fn and_b(a: Self::B, b: Self::B) -> Self::B {
         both(a, b, |a, b| (u32::from_le_bytes(a) & u32::from_le_bytes(b)).to_le_bytes())
     }

@@ -10,6 +10,7 @@
 //! | 5 | 5 | a vector of high bits, bit `g` being group `g`'s; then as 4 |
 //! | 6 | 6 | twice: a vector of high bit pairs, bits `2i` and up being the `i`th of four groups'; then their two as in 4 |
 //! | 2 | 2 | as the two of high bit pairs in 6 |
+//! | 3 | 3 | a vector of high bits as in 5; then as 2 |
 //!
 //! So a product uses them in the order in which they lie.
 use super::PANEL;
@@ -25,7 +26,11 @@ pub(super) fn put(bits: usize, rows: &[&[u8; 32]; PANEL], out: &mut [u8]) {
         4 => fill::<4>(vectors, rows, nibbles),
         5 => fill::<5>(vectors, rows, |q| {
             let [a, b, c, d] = nibbles(q);
-            [plane(q), a, b, c, d]
+            [plane(q, 4), a, b, c, d]
+        }),
+        3 => fill::<3>(vectors, rows, |q| {
+            let [a, b] = pairs(q, 0);
+            [plane(q, 2), a, b]
         }),
         6 => fill::<6>(vectors, rows, |q| {
             let ([a, b, c, d], [e, f]) = (nibbles(q), pairs(q, 4));
@@ -71,10 +76,10 @@ fn nibbles(q: &[u8; 32]) -> [u32; 4] {
     })
 }
 
-/// Bit 4 of the codes of all groups in one word.
-fn plane(q: &[u8; 32]) -> u32 {
-    let fifth = |two: u64| two >> 4 & 0x0101_0101_0101_0101;
-    let [a, b, c, d] = twos(q).map(fifth);
+/// Bit `from` of the codes of all groups in one word.
+fn plane(q: &[u8; 32], from: u32) -> u32 {
+    let bit = |two: u64| two >> from & 0x0101_0101_0101_0101;
+    let [a, b, c, d] = twos(q).map(bit);
     let all = a | b << 2 | c << 4 | d << 6;
     (all | all >> 31) as u32
 }
@@ -98,6 +103,7 @@ pub(super) fn get(bits: usize, block: &[u8], r: usize) -> [u8; 32] {
             4 => nibble(g / 2),
             5 => nibble(1 + g / 2) | (byte(0) >> g & 1) << 4,
             6 => nibble(3 * (g / 4) + 1 + g / 2 % 2) | pair(3 * (g / 4)) << 4,
+            3 => pair(1 + g / 4) | (byte(0) >> g & 1) << 2,
             _ => pair(g / 4),
         }
     })
@@ -109,7 +115,7 @@ mod tests {
 
     #[test]
     fn codes_come_back() {
-        for bits in [2, 4, 5, 6, 8] {
+        for bits in [2, 3, 4, 5, 6, 8] {
             let code = |r: usize, k: usize| ((r * 89 + k * 57 + r * k) % (1 << bits)) as u8;
             let rows: [[u8; 32]; PANEL] =
                 std::array::from_fn(|r| std::array::from_fn(|k| code(r, k)));

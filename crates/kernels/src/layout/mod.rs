@@ -6,17 +6,19 @@
 //! panel has elements only ([`float`]). Two or four blocks go together, all scales first, where one's
 //! scales are no multiple of 64 bytes. So a product reads memory in one run from front to back,
 //! which the CPU fetches ahead by itself, at twice the rate of two runs side by side. A weight
-//! takes as many bits as in the format that it comes from.
+//! takes as many bits as in the format that it comes from, or little more; only points of lattices lie as
+//! their coordinates.
 mod codes;
 mod float;
 mod pack;
+mod packed;
 mod scales;
 pub mod tables;
 
 pub use pack::{RowCodes, Source};
+pub use packed::{Packed, Panels};
 
-use crate::room::Fixed;
-use std::sync::Arc;
+use tables::Values;
 
 /// Rows to a panel.
 pub const PANEL: usize = 16;
@@ -35,7 +37,7 @@ pub enum Layout {
     W8,
     /// As `W8`; f32 activations.
     W8X,
-    /// As `W8` with an f32 scale per 32: what holds IQ4_NL, IQ4_XS and MXFP4 without loss.
+    /// As `W8` with an f32 scale per 32.
     W8F,
     /// `d·(q - z)`: 8 bits, f16 scale and zero per 32 (GPTQ).
     W8Z,
@@ -46,6 +48,8 @@ pub enum Layout {
     /// `scale·e(q)`: 8-bit floats E4M3, an f32 scale per 32; f32 activations. Its not-a-number counts as
     /// 480: the scale says it.
     W8E,
+    /// `d·(q - 1)`: 2 bits, an f16 scale per 32: what holds TQ1_0, TQ2_0, Q1_0 and Q2_0 without loss.
+    W2,
     /// `d·(q - 8)`: 4 bits, an f16 scale per 32 (Q4_0).
     W4,
     /// `d·(q - z)`: 4 bits, f16 scale and 8-bit zero per 32 (GPTQ, AWQ).
@@ -58,6 +62,12 @@ pub enum Layout {
     W4N,
     /// As `W4N` of its table FP4.
     W4P,
+    /// `d·t(q)`: 4 bits of the table [IQ4](tables::IQ4), an f16 scale per 32 (IQ4_NL).
+    W4L,
+    /// `d·t(q)`: 4 bits of the table [E2M1](tables::E2M1), a bfloat16 scale per 32 (MXFP4).
+    W4E,
+    /// The same with an f16 scale per 16, each half of a block (NVFP4).
+    W4V,
     /// `d·q + m`: 4 bits, f16 scale and minimum per 32 (Q4_1).
     W4M,
     /// `d·(q - 16)`: 5 bits (Q5_0).
@@ -70,8 +80,20 @@ pub enum Layout {
     W4K,
     /// As `W4K` with 5 bits (Q5_K).
     W5K,
-    /// `d·s·(q - 32)`: 6 bits, signed 8-bit s per 16, f16 d per 256 (Q6_K, and Q3_K widened).
+    /// `d·s·(q - 32)`: 6 bits, signed 8-bit s per 16, f16 d per 256 (Q6_K).
     W6K,
+    /// `d·s·t(q)`: as `W6K` with 3 bits, of the table [Q3](tables::Q3) (Q3_K).
+    W3K,
+    /// `d·(2s + 1)/8·t(q)`: 3 bits of the table [IQ1](tables::IQ1), 4-bit s per 16, f16 d per 256.
+    W3I1,
+    /// The same of the table [IQ2](tables::IQ2).
+    W3I2,
+    /// `d·(2s + 1)/4·t(q)`: as these with 4 bits, of the table [IQ3_XXS](tables::IQ3_XXS).
+    W4I3,
+    /// `d·(2s + 1)·t(q)`: the same of the table [IQ3_S](tables::IQ3_S).
+    W4I3S,
+    /// `d·s·t(q)`: 4 bits of the table [IQ4](tables::IQ4), signed 8-bit s per 32, f16 d per 256 (IQ4_XS).
+    W4I4,
 }
 
 /// What a layout multiplies with.
@@ -85,7 +107,7 @@ pub enum Reads {
 
 impl Layout {
     /// Number of layouts.
-    pub const COUNT: usize = 23;
+    pub const COUNT: usize = 33;
     /// Every layout, in the order of its number.
     pub const ALL: [Layout; Layout::COUNT] = [
         Layout::F32,
@@ -98,12 +120,16 @@ impl Layout {
         Layout::W8FZ,
         Layout::W8H,
         Layout::W8E,
+        Layout::W2,
         Layout::W4,
         Layout::W4Z,
         Layout::W4B,
         Layout::W4H,
         Layout::W4N,
         Layout::W4P,
+        Layout::W4L,
+        Layout::W4E,
+        Layout::W4V,
         Layout::W4M,
         Layout::W5,
         Layout::W5M,
@@ -111,6 +137,12 @@ impl Layout {
         Layout::W4K,
         Layout::W5K,
         Layout::W6K,
+        Layout::W3K,
+        Layout::W3I1,
+        Layout::W3I2,
+        Layout::W4I3,
+        Layout::W4I3S,
+        Layout::W4I4,
     ];
     /// The layout that a bundle calls so: bundles outlive this program's versions, so a name means
     /// the same bytes for ever.
@@ -143,24 +175,28 @@ impl Layout {
             Layout::W6K => 6,
             Layout::W5 | Layout::W5M | Layout::W5K => 5,
             Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4H | Layout::W4M | Layout::W4K => 4,
-            Layout::W4N | Layout::W4P => 4,
-            Layout::W2K => 2,
+            Layout::W4N | Layout::W4P | Layout::W4L | Layout::W4E | Layout::W4V => 4,
+            Layout::W4I3 | Layout::W4I3S | Layout::W4I4 => 4,
+            Layout::W3K | Layout::W3I1 | Layout::W3I2 => 3,
+            Layout::W2 | Layout::W2K => 2,
         }
     }
     /// Bytes of scales that a panel has to a block.
     pub(crate) const fn head(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 0,
-            Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => 32,
+            Layout::W8 | Layout::W8X | Layout::W2 | Layout::W4 | Layout::W5 => 32,
+            Layout::W4L | Layout::W4E => 32,
             Layout::W4Z | Layout::W4B => 48,
             Layout::W8F | Layout::W8Z | Layout::W8E | Layout::W4M | Layout::W5M => 64,
-            Layout::W4N | Layout::W4P => 64,
+            Layout::W4N | Layout::W4P | Layout::W4V => 64,
             Layout::W8FZ => 96,
             Layout::W4H => 160,
+            Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S | Layout::W4I4 => 160,
             Layout::W8H => 192,
             Layout::W4K | Layout::W5K => 256,
             Layout::W2K => 320,
-            Layout::W6K => 288,
+            Layout::W6K | Layout::W3K => 288,
         }
     }
     /// Bytes of codes that a panel has to a block.
@@ -185,11 +221,33 @@ impl Layout {
     pub(crate) const fn zeroed(self) -> bool {
         matches!(self, Layout::W4Z | Layout::W4B | Layout::W8Z | Layout::W8FZ)
     }
-    /// Whether each half of a block has a scale and a zero of its own.
+    /// Whether each half of a block has a scale of its own.
     pub(crate) const fn halved(self) -> bool {
-        matches!(self, Layout::W4H | Layout::W8H)
+        matches!(self, Layout::W4H | Layout::W8H | Layout::W4V)
     }
-    /// What codes stand for, where that is in a table.
+    /// What an odd number is multiplied by to be a scale, where scales are such numbers.
+    pub(crate) const fn odd(self) -> Option<f32> {
+        match self {
+            Layout::W3I1 | Layout::W3I2 => Some(0.125),
+            Layout::W4I3 => Some(0.25),
+            Layout::W4I3S => Some(1.0),
+            _ => None,
+        }
+    }
+    /// The integers that codes stand for, where these are in a table.
+    pub(crate) const fn values(self) -> Option<&'static Values> {
+        match self {
+            Layout::W4E | Layout::W4V => Some(&tables::E2M1),
+            Layout::W3K => Some(&tables::Q3),
+            Layout::W3I1 => Some(&tables::IQ1),
+            Layout::W3I2 => Some(&tables::IQ2),
+            Layout::W4I3 => Some(&tables::IQ3_XXS),
+            Layout::W4I3S => Some(&tables::IQ3_S),
+            Layout::W4L | Layout::W4I4 => Some(&tables::IQ4),
+            _ => None,
+        }
+    }
+    /// The floats that codes stand for, where these are in a table.
     pub(crate) const fn table(self) -> Option<&'static [f32; 16]> {
         match self {
             Layout::W4N => Some(&tables::NF4),
@@ -197,9 +255,13 @@ impl Layout {
             _ => None,
         }
     }
-    /// What a code is biased by, where that is the same for all.
+    /// What a code, or its value, is biased by, where that is the same for all.
     pub(crate) const fn offset(self) -> i32 {
+        if let Some(values) = self.values() {
+            return 1 << (values.bits - 1);
+        }
         match self {
+            Layout::W2 => 1,
             Layout::W8 | Layout::W8X | Layout::W8F => 128,
             Layout::W4 => 8,
             Layout::W5 => 16,
@@ -211,7 +273,8 @@ impl Layout {
     const fn sub(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
-            Layout::W2K | Layout::W6K | Layout::W4H | Layout::W8H => 16,
+            Layout::W2K | Layout::W6K | Layout::W3K | Layout::W4H | Layout::W8H | Layout::W4V => 16,
+            Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S => 16,
             _ => 32,
         }
     }
@@ -219,158 +282,11 @@ impl Layout {
     pub const fn block(self) -> usize {
         match self {
             Layout::F32 | Layout::F16 | Layout::Bf16 => 1,
-            Layout::W2K | Layout::W4K | Layout::W5K | Layout::W6K => 256,
+            Layout::W2K | Layout::W4K | Layout::W5K | Layout::W6K | Layout::W3K => 256,
+            Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S | Layout::W4I4 => 256,
             _ => 32,
         }
     }
-}
-
-/// A packed matrix `[rows, cols]`.
-#[derive(Clone)]
-pub struct Packed {
-    layout: Layout,
-    rows: usize,
-    cols: usize,
-    data: Fixed,
-    order: Option<Arc<[u32]>>,
-}
-
-impl Packed {
-    /// Over bytes that a bundle holds.
-    ///
-    /// # Errors
-    /// The length that `[rows, cols]` needs, if `data` has another.
-    pub fn from_bytes(
-        layout: Layout,
-        rows: usize,
-        cols: usize,
-        data: Fixed,
-    ) -> Result<Packed, usize> {
-        let need = Packed::size(layout, rows, cols);
-        if data.bytes().len() != need {
-            return Err(need);
-        }
-        Ok(Packed { layout, rows, cols, data, order: None })
-    }
-    /// Bytes that `[rows, cols]` takes; `usize::MAX` if that overflows.
-    pub fn size(layout: Layout, rows: usize, cols: usize) -> usize {
-        rows.div_ceil(PANEL).saturating_mul(panel_bytes(layout, cols))
-    }
-    /// The same, whose column `k` multiplies its input's element `order[k]`.
-    ///
-    /// # Panics
-    /// If `order` is of another length, or names no input.
-    pub fn in_order(self, order: Arc<[u32]>) -> Packed {
-        let fits = order.len() == self.cols && order.iter().all(|k| (*k as usize) < self.cols);
-        assert!(fits, "an order of {} inputs", self.cols);
-        Packed { order: Some(order), ..self }
-    }
-    /// Which input each column multiplies, where that is not the one in its place.
-    pub fn order(&self) -> Option<&[u32]> {
-        self.order.as_deref()
-    }
-    /// How it lies in memory.
-    pub fn layout(&self) -> Layout {
-        self.layout
-    }
-    /// Outputs.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-    /// Inputs.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-    /// Panels of 16 outputs.
-    pub fn panels(&self) -> usize {
-        self.rows.div_ceil(PANEL)
-    }
-    /// The packed bytes.
-    pub fn bytes(&self) -> &[u8] {
-        self.data.bytes()
-    }
-    /// What a product reads of it.
-    pub fn view(&self) -> Panels<'_> {
-        Panels { layout: self.layout, rows: self.rows, cols: self.cols, data: self.bytes() }
-    }
-    /// Panel `p`.
-    fn panel(&self, p: usize) -> &[u8] {
-        self.view().panel(p)
-    }
-    /// Row `i` as f32, by the formula at [`Layout`], products and differences rounded one by one.
-    ///
-    /// # Panics
-    /// If there is no row `i`, or `out` is not `cols` long.
-    pub fn row(&self, i: usize, out: &mut [f32]) {
-        assert!(i < self.rows && out.len() == self.cols, "row {i} of {}", self.rows);
-        let (layout, r) = (self.layout, i % PANEL);
-        let panel = self.panel(i / PANEL);
-        if layout.floats() {
-            return float::get(layout, panel, r, out);
-        }
-        let vectors = 64 * layout.bits();
-        for (k, out) in out.chunks_exact_mut(32).enumerate() {
-            let (block, within) = (32 * k / layout.block(), 32 * k % layout.block());
-            let (head, codes) = layout.place(block);
-            let head = scales::Head::new(layout, &panel[head..], r);
-            let q =
-                codes::get(layout.bits(), &panel[codes + within / 32 * vectors..][..vectors], r);
-            let subs = out.chunks_exact_mut(layout.sub()).zip(q.chunks_exact(layout.sub()));
-            for (j, (out, q)) in subs.enumerate() {
-                let (scale, min) = head.affine(within / layout.sub() + j);
-                let zero = head.zero(j);
-                for (out, &q) in out.iter_mut().zip(q) {
-                    *out = scale * value(layout, q, zero) - min;
-                }
-            }
-        }
-    }
-}
-
-/// A packed matrix `[rows, cols]`, wherever it lies.
-#[derive(Clone, Copy)]
-pub struct Panels<'a> {
-    layout: Layout,
-    rows: usize,
-    cols: usize,
-    data: &'a [u8],
-}
-
-impl<'a> Panels<'a> {
-    /// # Panics
-    /// If `data` is shorter than `[rows, cols]` in `layout`.
-    pub(crate) fn new(layout: Layout, rows: usize, cols: usize, data: &'a [u8]) -> Panels<'a> {
-        assert!(data.len() >= Packed::size(layout, rows, cols), "{rows} by {cols} of {layout:?}");
-        Panels { layout, rows, cols, data }
-    }
-    /// How it lies in memory.
-    pub(crate) fn layout(self) -> Layout {
-        self.layout
-    }
-    /// Outputs.
-    pub(crate) fn rows(self) -> usize {
-        self.rows
-    }
-    /// Panel `p`.
-    #[inline]
-    pub(crate) fn panel(self, p: usize) -> &'a [u8] {
-        let bytes = panel_bytes(self.layout, self.cols);
-        &self.data[p * bytes..][..bytes]
-    }
-}
-
-/// What a code stands for, before scales.
-fn value(layout: Layout, q: u8, zero: i32) -> f32 {
-    if let Some(table) = layout.table() {
-        return table[usize::from(q)];
-    }
-    if layout != Layout::W8E {
-        return (i32::from(q) - zero) as f32;
-    }
-    let (exponent, mantissa) = (i32::from(q >> 3 & 15), i32::from(q & 7));
-    let (whole, exponent) = if exponent == 0 { (mantissa, 1) } else { (8 + mantissa, exponent) };
-    let size = whole as f32 * 2f32.powi(exponent - 10);
-    if q & 0x80 == 0 { size } else { -size }
 }
 
 /// Bytes of a panel.

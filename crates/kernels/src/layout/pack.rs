@@ -28,11 +28,11 @@ impl<F: Fn(usize, &mut RowCodes) + Sync> Source for F {
 pub struct RowCodes {
     /// One unsigned code an input (bias included).
     pub q: Vec<u8>,
-    /// f16 bits: `d` per block.
+    /// f16 bits: `d` per block, in W4V per half; in W4B and W4E a bfloat16's.
     pub d: Vec<u16>,
     /// f16 bits: `m` per block.
     pub m: Vec<u16>,
-    /// `s` per sub-block (W6K: an `i8`'s bits).
+    /// `s` per sub-block (W6K, W3K, W4I4: an `i8`'s bits).
     pub s: Vec<u8>,
     /// `t` per sub-block.
     pub t: Vec<u8>,
@@ -79,11 +79,18 @@ fn lengths(layout: Layout, cols: usize) -> [usize; 9] {
             [cols, 0, 0, 0, 0, 0, blocks, 0, 0]
         }
         Layout::W8FZ | Layout::W8H | Layout::W4H => [cols, 0, 0, 0, 0, subs, subs, 0, 0],
-        Layout::W8 | Layout::W8X | Layout::W4 | Layout::W5 => [cols, blocks, 0, 0, 0, 0, 0, 0, 0],
+        Layout::W8 | Layout::W8X | Layout::W2 | Layout::W4 | Layout::W5 => {
+            [cols, blocks, 0, 0, 0, 0, 0, 0, 0]
+        }
+        Layout::W4L | Layout::W4E => [cols, blocks, 0, 0, 0, 0, 0, 0, 0],
+        Layout::W4V => [cols, subs, 0, 0, 0, 0, 0, 0, 0],
         Layout::W8Z | Layout::W4Z | Layout::W4B => [cols, blocks, 0, 0, 0, blocks, 0, 0, 0],
         Layout::W4M | Layout::W5M => [cols, blocks, blocks, 0, 0, 0, 0, 0, 0],
         Layout::W2K | Layout::W4K | Layout::W5K => [cols, blocks, blocks, subs, subs, 0, 0, 0, 0],
-        Layout::W6K => [cols, blocks, 0, subs, 0, 0, 0, 0, 0],
+        Layout::W6K | Layout::W3K | Layout::W4I4 => [cols, blocks, 0, subs, 0, 0, 0, 0, 0],
+        Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S => {
+            [cols, blocks, 0, subs, 0, 0, 0, 0, 0]
+        }
     }
 }
 

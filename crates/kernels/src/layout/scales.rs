@@ -2,7 +2,9 @@
 //!
 //! | layout | head of a block |
 //! |---|---|
-//! | W8, W8X, W4, W5 | `d` f16 |
+//! | W8, W8X, W2, W4, W4L, W5 | `d` f16 |
+//! | W4E | `d` bfloat16 |
+//! | W4V | `d` f16 of each half |
 //! | W8F, W8E, W4N, W4P | scale f32 |
 //! | W8FZ | scale f32, `z` f16 |
 //! | W8H | scale f32 of each half, `z` f16 of each |
@@ -13,13 +15,21 @@
 //! | W4M, W5M | `d` f16, `m` f16 |
 //! | W4K, W5K | `d` f16, `m` f16, 8 byte vectors `s_j \| (t_j >> 4) << 6`, 4 of the low nibbles of `t_2i` and `t_2i+1` |
 //! | W2K | `d` f16, `m` f16, 16 byte vectors `s_j \| t_j << 4` |
-//! | W6K | `d` f16, 16 vectors of `s_j` |
+//! | W6K, W3K | `d` f16, 16 vectors of `s_j` |
+//! | W3I1, W3I2, W4I3, W4I3S | `d` f16, 8 byte vectors `s_2j \| s_2j+1 << 4` |
+//! | W4I4 | `d` f16, 8 vectors of `s_j` |
 use super::{Layout, PANEL, RowCodes};
 use half::f16;
 
 /// Writes the scales of block `b` of 16 rows.
 pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut [u8]) {
     let zero = |z: u16| f16::from_f32(f32::from(z)).to_le_bytes();
+    if layout == Layout::W4V {
+        for h in 0..2 {
+            lanes(&mut head[32 * h..], rows, |row| row.d[2 * b + h].to_le_bytes());
+        }
+        return;
+    }
     if layout.halved() {
         for (h, at) in [2 * b, 2 * b + 1].into_iter().enumerate() {
             lanes(&mut head[64 * h..], rows, |row| row.scale[at].to_le_bytes());
@@ -55,7 +65,14 @@ pub(super) fn put(layout: Layout, rows: &[RowCodes; PANEL], b: usize, head: &mut
             let (s, t) = (&row.s.as_chunks::<16>().0[b], &row.t.as_chunks::<16>().0[b]);
             std::array::from_fn(|j| s[j] & 15 | t[j] << 4)
         }),
-        Layout::W6K => bytes::<16>(&mut head[32..], rows, |row| row.s.as_chunks().0[b]),
+        Layout::W6K | Layout::W3K => {
+            bytes::<16>(&mut head[32..], rows, |row| row.s.as_chunks().0[b]);
+        }
+        Layout::W4I4 => bytes::<8>(&mut head[32..], rows, |row| row.s.as_chunks().0[b]),
+        _ if layout.odd().is_some() => bytes::<8>(&mut head[32..], rows, |row| {
+            let s = &row.s.as_chunks::<16>().0[b];
+            std::array::from_fn(|j| s[2 * j] & 15 | s[2 * j + 1] << 4)
+        }),
         _ => {}
     }
 }
@@ -106,7 +123,8 @@ impl<'a> Head<'a> {
                 (self.single(0), 0.0)
             }
             Layout::W4H | Layout::W8H => (self.single(64 * j), 0.0),
-            Layout::W4B => (f32::from_bits(u32::from(self.bits(0)) << 16), 0.0),
+            Layout::W4B | Layout::W4E => (f32::from_bits(u32::from(self.bits(0)) << 16), 0.0),
+            Layout::W4V => (self.half(32 * j), 0.0),
             Layout::W4M | Layout::W5M => (self.half(0), -self.half(32)),
             Layout::W4K | Layout::W5K => {
                 let low = byte(192, j / 2) >> (4 * (j % 2)) & 15;
@@ -117,8 +135,16 @@ impl<'a> Head<'a> {
                 let (s, t) = (byte(64, j) & 15, byte(64, j) >> 4);
                 (self.half(0) * f32::from(s), self.half(32) * f32::from(t))
             }
-            Layout::W6K => (self.half(0) * f32::from(byte(32, j) as i8), 0.0),
-            _ => (self.half(0), 0.0),
+            Layout::W6K | Layout::W3K | Layout::W4I4 => {
+                (self.half(0) * f32::from(byte(32, j) as i8), 0.0)
+            }
+            layout => match layout.odd() {
+                Some(unit) => {
+                    let s = byte(32, j / 2) >> (4 * (j % 2)) & 15;
+                    (self.half(0) * f32::from(2 * s + 1) * unit, 0.0)
+                }
+                None => (self.half(0), 0.0),
+            },
         }
     }
 

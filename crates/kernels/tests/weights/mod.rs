@@ -23,8 +23,10 @@ pub fn shape(layout: Layout) -> (u32, usize) {
         Layout::W8FZ => (8, 32),
         Layout::W8H => (8, 16),
         Layout::W4 | Layout::W4Z | Layout::W4B | Layout::W4M => (4, 32),
-        Layout::W4N | Layout::W4P => (4, 32),
-        Layout::W4H => (4, 16),
+        Layout::W4N | Layout::W4P | Layout::W4L | Layout::W4E | Layout::W4I4 => (4, 32),
+        Layout::W4H | Layout::W4V | Layout::W4I3 | Layout::W4I3S => (4, 16),
+        Layout::W3K | Layout::W3I1 | Layout::W3I2 => (3, 16),
+        Layout::W2 => (2, 32),
         Layout::W5 | Layout::W5M => (5, 32),
         Layout::W2K => (2, 16),
         Layout::W4K => (4, 32),
@@ -56,10 +58,11 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
             return out.half.extend((0..cols).map(|_| bits(r.float())));
         }
         layout if singles(layout) => {}
-        Layout::W4B => {
+        Layout::W4B | Layout::W4E => {
             let bits = |x| half::bf16::from_f32(half::f16::from_bits(x).to_f32()).to_bits();
             out.d.extend((0..blocks).map(|_| bits(half(0.05))));
         }
+        Layout::W4V => out.d.extend((0..cols / sub).map(|_| half(0.05))),
         _ => out.d.extend((0..blocks).map(|_| half(0.05))),
     }
     if matches!(layout, Layout::W4M | Layout::W5M | Layout::W2K | Layout::W4K | Layout::W5K) {
@@ -69,9 +72,9 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
         out.scale.extend((0..cols / sub).map(|_| r.float()));
     }
     let steps = match layout {
-        Layout::W2K => 16,
+        Layout::W2K | Layout::W3I1 | Layout::W3I2 | Layout::W4I3 | Layout::W4I3S => 16,
         Layout::W4K | Layout::W5K => 64,
-        Layout::W6K => 256,
+        Layout::W6K | Layout::W3K | Layout::W4I4 => 256,
         _ => 0,
     };
     // Codes at their highest are those farthest from a zero at its lowest.
@@ -85,15 +88,23 @@ pub fn row(layout: Layout, cols: usize, i: usize, out: &mut RowCodes) {
     }
     let mut step = |n| if full { n - 1 } else { r.below(n) } as u8;
     if steps > 0 {
-        // W6K's highest magnitude is -128.
-        let s = |s| if layout == Layout::W6K && full { 128 } else { s };
+        // Signed ones' highest magnitude is -128.
+        let s = |s| if steps == 256 && full { 128 } else { s };
         out.s.extend((0..cols / sub).map(|_| s(step(steps))));
     }
-    if steps > 0 && layout != Layout::W6K {
+    if matches!(layout, Layout::W2K | Layout::W4K | Layout::W5K) {
         out.t.extend((0..cols / sub).map(|_| step(steps)));
     }
-    // W6K's and W8's highest magnitude is code 0.
-    let top =
-        |q| if full && matches!(layout, Layout::W6K | Layout::W8 | Layout::W8X) { 0 } else { q };
+    // Some codes' highest magnitude is not their last's.
+    let top = |q| match layout {
+        Layout::W6K | Layout::W3K | Layout::W8 | Layout::W8X | Layout::W4L | Layout::W4I4
+            if full =>
+        {
+            0
+        }
+        Layout::W3I1 if full => 4,
+        Layout::W3I2 if full => 6,
+        _ => q,
+    };
     out.q.extend((0..cols).map(|_| top(step(1 << bits))));
 }

@@ -1,12 +1,12 @@
 //! IQ4_NL and MXFP4: blocks of 32 whose codes stand for the values of a table.
 use super::search::{inverse, largest, sum};
 use super::weights;
-use crate::quant::{fp4, iq4};
+use crate::quant::{fp4, values};
 use half::f16;
 
 /// d, 16 bytes of nibbles.
 pub(super) fn iq4_nl(x: &[f32; 32]) -> [u8; 18] {
-    let values = signed(&iq4::VALUES);
+    let values = values::IQ4.map(f32::from);
     let w = weights(x);
     let (mut best, to) = ((0.0, 0.0), inverse(largest(x)));
     let mut consider = |steps: f32| {
@@ -35,7 +35,7 @@ pub(super) fn iq4_nl(x: &[f32; 32]) -> [u8; 18] {
 pub(super) fn mxfp4(x: &[f32; 32]) -> [u8; 17] {
     // In the order of their values; the code of negative zero is left out.
     let mut order: Vec<(f32, u8)> =
-        signed(&fp4::VALUES).into_iter().zip(0..).filter(|(_, code)| *code != 8).collect();
+        values::E2M1.map(f32::from).into_iter().zip(0..).filter(|(_, code)| *code != 8).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let values: [f32; 15] = std::array::from_fn(|i| order[i].0);
     let w = weights(x);
@@ -61,11 +61,6 @@ pub(super) fn mxfp4(x: &[f32; 32]) -> [u8; 17] {
     let code = |x: f32| order[usize::from(nearest(&values, x * inverse))].1;
     nibbles(&x.map(code), &mut out[1..]);
     out
-}
-
-/// A table's values, which are stored 128 higher.
-fn signed(values: &[u8; 16]) -> [f32; 16] {
-    values.map(|value| f32::from(value) - 128.0)
 }
 
 /// Which of the ascending values is nearest; of two, the lower.

@@ -1,6 +1,6 @@
-//! Layouts of integers with one scale per 32: W8, W8F, W8Z, W8FZ, W4, W4Z, W4B, W4M, W5, W5M; and with one for
-//! each half of them: W8H, W4H.
-use super::codes::{dots, half_dots};
+//! Layouts of integers with one scale per 32: W8, W8F, W8Z, W8FZ, W2, W4, W4Z, W4B, W4L, W4E, W4M, W5, W5M; and with
+//! one for each half of them: W8H, W4H, W4V.
+use super::codes::{Form, dots, half_dots};
 use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
@@ -20,7 +20,8 @@ macro_rules! block_layouts {
     )*};
 }
 block_layouts!(w8 W8, w8f W8F, w8z W8Z, w8fz W8FZ, w8h W8H);
-block_layouts!(w4 W4, w4z W4Z, w4b W4B, w4h W4H, w4m W4M, w5 W5, w5m W5M);
+block_layouts!(w2 W2, w4 W4, w4z W4Z, w4b W4B, w4h W4H, w4l W4L, w4e W4E, w4v W4V);
+block_layouts!(w4m W4M, w5 W5, w5m W5M);
 
 impl<const LAYOUT: usize> Kernel for Block<LAYOUT> {
     #[inline(always)]
@@ -57,9 +58,9 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
     (x, b): (Input<R>, usize),
     y: &mut [[S::F; V]; R],
 ) {
-    let bits = layout.bits();
-    // 8-bit codes: the instruction set may subtract the offset itself.
-    let offset = if bits == 8 { S::WIDE } else { layout.offset() };
+    let form = Form::of(layout);
+    // 8-bit values: the instruction set may subtract the offset itself.
+    let offset = if form.value() == 8 { S::WIDE } else { layout.offset() };
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
         let mut acc = [[S::splat_i(0); V]; R];
@@ -75,7 +76,7 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
                 acc[r] = [shifted::<S>(S::splat_i(x.minus(r, b)), offset); V];
             }
         }
-        dots::<S, R, V>(bits, (w, codes), (x, b), None, &mut acc);
+        dots::<S, R, V>(form, (w, codes), (x, b), None, &mut acc);
         for v in 0..V {
             let (d, m) = scales::<S>(layout, w, head, v);
             for r in 0..R {
@@ -89,7 +90,7 @@ unsafe fn block<S: Isa, const R: usize, const V: usize>(
     }
 }
 
-/// Adds block `b`, each half of which has a scale and a zero.
+/// Adds block `b`, each half of which has a scale, and mostly a zero.
 #[inline(always)]
 unsafe fn halves<S: Isa, const R: usize, const V: usize>(
     layout: Layout,
@@ -102,15 +103,25 @@ unsafe fn halves<S: Isa, const R: usize, const V: usize>(
     unsafe {
         for h in 0..2 {
             let mut acc = [[S::splat_i(0); V]; R];
-            for v in 0..V {
-                let zero = zeros::<S>(layout, w, head, (v, h));
+            if layout.offset() != 0 {
                 for r in 0..R {
-                    acc[r][v] = S::mul_i(zero, S::splat_i(x.minus_32(r, b, h) >> 5));
+                    let minus = S::splat_i(x.minus_32(r, b, h) >> 5);
+                    acc[r] = [shifted::<S>(minus, layout.offset()); V];
+                }
+            } else {
+                for v in 0..V {
+                    let zero = zeros::<S>(layout, w, head, (v, h));
+                    for r in 0..R {
+                        acc[r][v] = S::mul_i(zero, S::splat_i(x.minus_32(r, b, h) >> 5));
+                    }
                 }
             }
-            half_dots::<S, R, V>(layout.bits(), (w, codes), (x, b), h, &mut acc);
+            half_dots::<S, R, V>(Form::of(layout), (w, codes), (x, b), h, &mut acc);
             for v in 0..V {
-                let d = S::load(w.at::<S, 4>(head + 64 * h, v).cast());
+                let d = match layout {
+                    Layout::W4V => S::load_f16(w.at::<S, 2>(head + 32 * h, v).cast()),
+                    _ => S::load(w.at::<S, 4>(head + 64 * h, v).cast()),
+                };
                 for r in 0..R {
                     let scale = S::mul(d, S::splat(x.scale(r, b)));
                     y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
@@ -127,7 +138,7 @@ unsafe fn scales<S: Isa>(layout: Layout, w: Panel, at: usize, v: usize) -> (S::F
     unsafe {
         match layout {
             Layout::W8F | Layout::W8FZ => (S::load(w.at::<S, 4>(at, v).cast()), None),
-            Layout::W4B => (S::load_bf16(w.at::<S, 2>(at, v).cast()), None),
+            Layout::W4B | Layout::W4E => (S::load_bf16(w.at::<S, 2>(at, v).cast()), None),
             Layout::W4M | Layout::W5M => (
                 S::load_f16(w.at::<S, 2>(at, v).cast()),
                 Some(S::load_f16(w.at::<S, 2>(at + 32, v).cast())),
@@ -163,6 +174,7 @@ unsafe fn shifted<S: Isa>(x: S::I, offset: i32) -> S::I {
     // SAFETY: the CPU has `S`.
     unsafe {
         match offset {
+            1 => x,
             8 => S::shl_i::<3>(x),
             16 => S::shl_i::<4>(x),
             _ => S::shl_i::<7>(x),

@@ -1,9 +1,36 @@
 //! Codes in registers: the integer dots of 32 inputs. See `layout/codes.rs` for where bits lie.
 use super::tile::{Input, Panel};
 use crate::isa::{Isa, run};
+use crate::layout::Layout;
+use crate::layout::tables::Values;
 
 /// Bytes to a vector of a panel.
 const VECTOR: usize = 64;
+
+/// What is read and what is multiplied.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// Bits to a code.
+    code: usize,
+    /// What codes stand for, where that is in a table.
+    table: Option<&'static Values>,
+    /// Bits to what is multiplied.
+    value: usize,
+}
+
+impl Form {
+    #[inline(always)]
+    pub const fn of(layout: Layout) -> Form {
+        let (code, table) = (layout.bits(), layout.values());
+        let value = if let Some(values) = table { values.bits } else { code };
+        Form { code, table, value }
+    }
+    /// Bits to what is multiplied.
+    #[inline(always)]
+    pub const fn value(self) -> usize {
+        self.value
+    }
+}
 
 /// Evaluates the body for each group of 32 inputs, with `$g` a constant.
 macro_rules! each_group {
@@ -15,12 +42,12 @@ macro_rules! each_group {
     };
 }
 
-/// Adds the dots of block `b`'s 32 inputs, whose codes of `bits` lie at `at`, to `acc`. With
-/// `scales`, the dots of the block's two halves are first multiplied by theirs; codes of 6 bits then
-/// count as biased by 32.
+/// Adds the dots of block `b`'s 32 inputs, whose codes lie at `at`, to `acc`. With `scales`, the dots of
+/// the block's two halves are first multiplied by theirs; values of 5 to 7 bits then count as biased
+/// by half of their range.
 #[inline(always)]
 pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
-    bits: usize,
+    form: Form,
     (w, at): (Panel, usize),
     (x, b): (Input<R>, usize),
     scales: Option<[[S::I; 2]; V]>,
@@ -28,23 +55,29 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
 ) {
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
+        let bits = form.value();
         let length = if scales.is_some() { run::<S>(bits).min(4) } else { run::<S>(bits) };
         let zero = S::open(S::splat_i(0));
         let mut sums = [[zero; V]; R];
         each_group!(G => {
             for v in 0..V {
-                let codes = group::<S>(bits, w.at::<S, 4>(at, v), G);
+                let codes = group::<S>(form, w.at::<S, 4>(at, v), G);
                 for r in 0..R {
                     let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
                     if G.is_multiple_of(length) {
                         *sum = if scales.is_some() { zero } else { S::open(*acc) };
                     }
-                    if let (Some(scales), 6, 0) = (scales, bits, G % 4) {
-                        let offset = S::offset(x.minus_32(r, b, G / 4));
+                    if let (Some(scales), 5.., 0) = (scales, bits, G % 4) {
+                        let minus = x.minus_32(r, b, G / 4);
                         if S::NARROW {
-                            *acc = S::close_scaled(offset, scales[v][G / 4], *acc);
+                            // 16 bits hold no more than 32 times a half's sum.
+                            let offset = S::offset(if bits == 5 { minus / 2 } else { minus });
+                            let times = if bits == 7 { 2 } else { 1 };
+                            for _ in 0..times {
+                                *acc = S::close_scaled(offset, scales[v][G / 4], *acc);
+                            }
                         } else {
-                            *sum = offset;
+                            *sum = S::offset(minus << (bits - 5) >> 1);
                         }
                     }
                     let word = x.word(r, b, G);
@@ -67,7 +100,7 @@ pub(super) unsafe fn dots<S: Isa, const R: usize, const V: usize>(
 /// Adds the dots of half `h` of block `b`'s inputs, as [`dots`] without scales.
 #[inline(always)]
 pub(super) unsafe fn half_dots<S: Isa, const R: usize, const V: usize>(
-    bits: usize,
+    form: Form,
     (w, at): (Panel, usize),
     (x, b): (Input<R>, usize),
     h: usize,
@@ -75,12 +108,13 @@ pub(super) unsafe fn half_dots<S: Isa, const R: usize, const V: usize>(
 ) {
     // SAFETY: the block is within the panel and the rows, by the caller's promise.
     unsafe {
+        let bits = form.value();
         let length = run::<S>(bits).min(4);
         let mut sums = [[S::open(S::splat_i(0)); V]; R];
         each_group!(G => {
             if G / 4 == h {
                 for v in 0..V {
-                    let codes = group::<S>(bits, w.at::<S, 4>(at, v), G);
+                    let codes = group::<S>(form, w.at::<S, 4>(at, v), G);
                     for r in 0..R {
                         let (sum, acc) = (&mut sums[r][v], &mut acc[r][v]);
                         if G.is_multiple_of(length) {
@@ -101,9 +135,22 @@ pub(super) unsafe fn half_dots<S: Isa, const R: usize, const V: usize>(
     }
 }
 
+/// The values of group `g`.
+#[inline(always)]
+unsafe fn group<S: Isa>(form: Form, q: *const u8, g: usize) -> S::B {
+    // SAFETY: as in `codes`.
+    unsafe {
+        let codes = codes::<S>(form.code, q, g);
+        match form.table {
+            Some(values) => S::look_up(&values.biased, codes),
+            None => codes,
+        }
+    }
+}
+
 /// The codes of group `g`.
 #[inline(always)]
-unsafe fn group<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {
+unsafe fn codes<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {
     // SAFETY: within the `64·bits` bytes of 32 inputs, by the caller's promise.
     unsafe {
         match bits {
@@ -115,6 +162,10 @@ unsafe fn group<S: Isa>(bits: usize, q: *const u8, g: usize) -> S::B {
                 let pairs = q.add(VECTOR * first);
                 let low = nibble::<S>(q, first + 1 + g / 2 % 2, g);
                 S::or_b(low, high::<S>(pairs, 2 * (g % 4), 4, 3))
+            }
+            3 => {
+                let pairs = q.add(VECTOR * (1 + g / 4));
+                S::or_b(high::<S>(pairs, 2 * (g % 4), 0, 3), high::<S>(q, g, 2, 1))
             }
             _ => high::<S>(q.add(VECTOR * (g / 4)), 2 * (g % 4), 0, 3),
         }

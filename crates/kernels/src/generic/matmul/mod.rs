@@ -14,7 +14,8 @@ mod float;
 mod superblock;
 mod tile;
 
-pub(crate) use block::{w4, w4b, w4h, w4m, w4z, w5, w5m, w8, w8f, w8fz, w8h, w8z};
+pub(crate) use block::{w2, w4, w4b, w4e, w4h, w4l, w4m, w4v, w4z, w5, w5m};
+pub(crate) use block::{w8, w8f, w8fz, w8h, w8z};
 pub(crate) use block_f32::{w4n, w4p, w8e, w8x};
 pub(crate) use float::{bf16, f16, f32};
-pub(crate) use superblock::{w2k, w4k, w5k, w6k};
+pub(crate) use superblock::{w2k, w3i1, w3i2, w3k, w4i3, w4i3s, w4i4, w4k, w5k, w6k};

@@ -1,5 +1,5 @@
-//! K-quants, 256 inputs to a block of scales: W4K and W5K, W2K, W6K.
-use super::codes::dots;
+//! 256 inputs to a block of scales: W4K and W5K, W2K, W6K; and of tables' values W3K, W3I1, W3I2, W4I3 and W4I3S, W4I4.
+use super::codes::{Form, dots};
 use super::tile::{Input, Kernel, Panel, panels};
 use crate::isa::Isa;
 use crate::layout::Layout;
@@ -19,7 +19,8 @@ macro_rules! superblock_layouts {
         }
     )*};
 }
-superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K);
+superblock_layouts!(w2k W2K, w4k W4K, w5k W5K, w6k W6K, w3k W3K);
+superblock_layouts!(w3i1 W3I1, w3i2 W3I2, w4i3 W4I3, w4i3s W4I3S, w4i4 W4I4);
 
 impl<const LAYOUT: usize> Kernel for Superblock<LAYOUT> {
     #[inline(always)]
@@ -57,8 +58,8 @@ unsafe fn superblock<S: Isa, const R: usize, const V: usize>(
             Layout::W4K | Layout::W5K => {
                 for i in 0..4 {
                     let (even, odd) = (block(2 * i), block(2 * i + 1));
-                    w45k_block::<S, R, V, 0>(layout.bits(), &head, i, even, y);
-                    w45k_block::<S, R, V, 1>(layout.bits(), &head, i, odd, y);
+                    w45k_block::<S, R, V, 0>(layout, &head, i, even, y);
+                    w45k_block::<S, R, V, 1>(layout, &head, i, odd, y);
                 }
             }
             Layout::W2K => {
@@ -66,9 +67,14 @@ unsafe fn superblock<S: Isa, const R: usize, const V: usize>(
                     w2k_block(&head, j, block(j), y);
                 }
             }
+            Layout::W4I4 => {
+                for j in 0..8 {
+                    w4i4_block(&head, j, block(j), y);
+                }
+            }
             _ => {
                 for j in 0..8 {
-                    w6k_block(&head, j, block(j), y);
+                    halves_block(layout, &head, j, block(j), y);
                 }
             }
         }
@@ -102,7 +108,10 @@ impl<S: Isa, const V: usize> Head<S, V> {
             let (mut d, mut m) = ([S::splat(0.0); V], [S::splat(0.0); V]);
             for v in 0..V {
                 d[v] = S::load_f16(w.at::<S, 2>(at, v).cast());
-                if !matches!(layout, Layout::W6K) {
+                if let Some(unit) = layout.odd() {
+                    d[v] = S::mul(d[v], S::splat(unit));
+                }
+                if matches!(layout, Layout::W2K | Layout::W4K | Layout::W5K) {
                     m[v] = S::load_f16(w.at::<S, 2>(at + 32, v).cast());
                 }
             }
@@ -126,7 +135,7 @@ impl<S: Isa, const V: usize> Head<S, V> {
 /// W4K and W5K: sub-blocks of 32, of which this is `2i + ODD`.
 #[inline(always)]
 unsafe fn w45k_block<S: Isa, const R: usize, const V: usize, const ODD: usize>(
-    bits: usize,
+    layout: Layout,
     head: &Head<S, V>,
     i: usize,
     (w, (x, b)): Block<R>,
@@ -135,7 +144,7 @@ unsafe fn w45k_block<S: Isa, const R: usize, const V: usize, const ODD: usize>(
     // SAFETY: block `b` of the panel and the rows.
     unsafe {
         let mut acc = [[S::splat_i(0); V]; R];
-        dots::<S, R, V>(bits, w, (x, b), None, &mut acc);
+        dots::<S, R, V>(Form::of(layout), w, (x, b), None, &mut acc);
         for v in 0..V {
             let st = head.bytes(64 + 16 * (2 * i + ODD), v);
             let low = head.bytes(192 + 16 * i, v);
@@ -172,7 +181,7 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
             t[v] = [S::shr_i::<4>(a), S::shr_i::<4>(b)];
         }
         let mut acc = [[S::splat_i(0); V]; R];
-        dots::<S, R, V>(2, w, (x, b), Some(s), &mut acc);
+        dots::<S, R, V>(Form::of(Layout::W2K), w, (x, b), Some(s), &mut acc);
         for v in 0..V {
             let m = S::mul(head.m[v], S::splat(1.0 / 32.0));
             for r in 0..R {
@@ -186,10 +195,11 @@ unsafe fn w2k_block<S: Isa, const R: usize, const V: usize>(
     }
 }
 
-/// W6K: sub-blocks of 16, of which these are `2j` and `2j + 1`. Their scaled dots are added as
-/// integers: at most 2·16·32·127·128, which an f32 holds.
+/// W6K, W3K and those with odd scales: sub-blocks of 16, of which these are `2j` and `2j + 1`. Their scaled
+/// dots are added as integers: at most 2·16·32·127·128, which an f32 holds; and 2·16·62·127·31.
 #[inline(always)]
-unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
+unsafe fn halves_block<S: Isa, const R: usize, const V: usize>(
+    layout: Layout,
     head: &Head<S, V>,
     j: usize,
     (w, (x, b)): Block<R>,
@@ -200,14 +210,51 @@ unsafe fn w6k_block<S: Isa, const R: usize, const V: usize>(
         let mut s = [[S::splat_i(0); 2]; V];
         let mut acc = [[S::splat_i(0); V]; R];
         for v in 0..V {
-            let a = S::load_i8(head.at(32 + 32 * j, v).cast());
-            let b = S::load_i8(head.at(48 + 32 * j, v).cast());
-            s[v] = [S::scale(a), S::scale(b)];
+            s[v] = if layout.odd().is_some() {
+                let both = head.bytes(32 + 16 * j, v);
+                let one = S::splat_i(1);
+                // Their lowest bits are 1.
+                let a = S::or_i(S::shl_i::<1>(S::and_i(both, S::splat_i(15))), one);
+                let b = S::or_i(S::shl_i::<1>(S::shr_i::<4>(both)), one);
+                [S::scale(a), S::scale(b)]
+            } else {
+                let a = S::load_i8(head.at(32 + 32 * j, v).cast());
+                let b = S::load_i8(head.at(48 + 32 * j, v).cast());
+                [S::scale(a), S::scale(b)]
+            };
         }
-        dots::<S, R, V>(6, w, (x, b), Some(s), &mut acc);
+        dots::<S, R, V>(Form::of(layout), w, (x, b), Some(s), &mut acc);
         for v in 0..V {
             for r in 0..R {
                 let scale = S::mul(head.d[v], S::splat(x.scale(r, b)));
+                y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
+            }
+        }
+    }
+}
+
+/// W4I4: sub-blocks of 32, of which this is `j`.
+#[inline(always)]
+unsafe fn w4i4_block<S: Isa, const R: usize, const V: usize>(
+    head: &Head<S, V>,
+    j: usize,
+    (w, (x, b)): Block<R>,
+    y: &mut [[S::F; V]; R],
+) {
+    // SAFETY: block `b` of the panel and the rows.
+    unsafe {
+        let mut acc = [[S::splat_i(0); V]; R];
+        if S::WIDE != 0 {
+            for r in 0..R {
+                acc[r] = [S::shl_i::<7>(S::splat_i(x.minus(r, b))); V];
+            }
+        }
+        dots::<S, R, V>(Form::of(Layout::W4I4), w, (x, b), None, &mut acc);
+        for v in 0..V {
+            let s = S::load_i8(head.at(32 + 16 * j, v).cast());
+            let d = S::mul(head.d[v], S::float(s));
+            for r in 0..R {
+                let scale = S::mul(d, S::splat(x.scale(r, b)));
                 y[r][v] = S::fma(S::float(acc[r][v]), scale, y[r][v]);
             }
         }
