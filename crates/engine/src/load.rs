@@ -195,6 +195,9 @@ impl Weights for Opened {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.files.weights().in_order(name)
     }
+    fn alike(&self, name: &str) -> usize {
+        self.files.weights().alike(name)
+    }
     fn names(&self) -> Vec<&str> {
         self.files.weights().names()
     }

@@ -139,6 +139,9 @@ impl Weights for Folder {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.made(name)?.in_order(&self.shards)
     }
+    fn alike(&self, name: &str) -> usize {
+        self.made(name).map_or(1, |made| made.alike())
+    }
     fn names(&self) -> Vec<&str> {
         self.quantised.as_ref().map_or_else(|| self.shards.names(), Quantised::names)
     }

@@ -26,5 +26,6 @@ pub use error::{Cause, Error};
 pub use gguf::Gguf;
 pub use hf::Folder;
 pub use open::{Checkpoint, open};
+pub use quantised::{common, recast, turned};
 pub use safetensors::Safetensors;
 pub use tensor::{DType, Prepared, Tensor, Weights};

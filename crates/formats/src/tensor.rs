@@ -133,6 +133,11 @@ pub trait Weights: Sync {
     fn stored_order(&self, _name: &str) -> Option<Arc<[u32]>> {
         None
     }
+    /// How many rows, from a multiple of that many on, are sure to have the scales of each of their columns
+    /// in common: 1 where that is not known.
+    fn alike(&self, _name: &str) -> usize {
+        1
+    }
     /// As [`Weights::order`], of part `i` along the first axis.
     fn part_order(&self, _name: &str, _i: usize) -> Option<(DType, Arc<[u32]>)> {
         None

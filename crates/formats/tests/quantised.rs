@@ -344,6 +344,13 @@ fn floats_of_eight_bits() {
         let (found, _, values) = opened(config(block), &fp8(name, shape));
         assert_eq!((found, &values[..4]), (dtype, &want[..]), "{name}");
     }
+    let alike = |block: Value, name, shape| {
+        let folder = folder(&config(block), &fp8(name, shape), None);
+        Folder::open(&folder.0).expect("it is sound").alike("a.weight")
+    };
+    assert_eq!(alike(json!([2, 32]), "a.weight_scale_inv", vec![2, 2]), 2);
+    assert_eq!(alike(Value::Null, "a.weight_scale", vec![]), 4);
+    assert_eq!(alike(Value::Null, "a.weight_scale", vec![4]), 1);
     let block = json!([2, 32]);
     let wrong = fp8("a.weight_scale_inv", vec![2, 3]);
     refused(config(block.clone()), &wrong, &["a.weight_scale_inv", "[2, 3]", "blocks of 2x32"]);

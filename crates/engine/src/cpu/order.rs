@@ -173,13 +173,17 @@ impl Orders {
         self.make(norm, order.clone());
     }
 
-    /// The rows of a gate and an up come in the order of the down that reads what they make.
+    /// The rows of a gate and an up, and of what is added to them, come in the order of the down that reads
+    /// what they make. A cut of sparse gates is of all of them, in whatever order.
     fn down(&mut self, owner: Owner, suffix: &str, m: &Mlp, weights: &dyn Weights) {
         let down = layer(owner, &format!("ffn_down{suffix}"));
-        let turns = m.sparsity.is_none() && m.adapter.is_none();
-        let Some(order) = stored_in(weights, &down).filter(|_| turns) else { return };
-        let inputs = mlp::inputs(m).map(|part| layer(owner, &format!("{part}{suffix}")));
-        self.rows.extend(inputs.map(|input| (input, order.clone())));
+        let Some(order) = stored_in(weights, &down) else { return };
+        for part in mlp::inputs(m) {
+            let added = m.adapter.map(|adapter| format!("{part}_lora_b.{}", adapter.nth));
+            for part in [Some(format!("{part}{suffix}")), added].into_iter().flatten() {
+                self.rows.insert(layer(owner, &part), order.clone());
+            }
+        }
         self.columns.insert(down, order);
     }
 

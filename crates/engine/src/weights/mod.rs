@@ -21,7 +21,7 @@ use crate::backend::LoadError;
 use crate::config::{Config, GGUF_TENSORS, Source};
 use crate::families::{self, Family};
 use crate::spec::{Branch, Head, ModelSpec, Op};
-use recipe::{Made, Recipe, same_but_for_ones};
+use recipe::{Made, Recipe, all, held, same_but_for_ones};
 use rename::{Shapes, rename};
 use rinfer_formats::{DType, Tensor, Weights, quant};
 use std::collections::HashMap;
@@ -39,6 +39,8 @@ pub struct Checkpoint<'a> {
     recipes: HashMap<String, Recipe>,
     /// Of what is needed.
     shapes: HashMap<String, Vec<usize>>,
+    /// Types of stacks whose parts' columns lie in orders.
+    in_orders: HashMap<String, DType>,
 }
 
 impl<'a> Checkpoint<'a> {
@@ -87,7 +89,13 @@ impl<'a> Checkpoint<'a> {
         if let Head::Lm { tied, .. } = &mut spec.head {
             *tied = !recipes.contains_key("output.weight");
         }
-        let checkpoint = Checkpoint { spec, family, raw, names, recipes, shapes };
+        let of_stack = |(name, recipe): (&String, &Recipe)| {
+            let orders = recipe.parts()?.values().map(|part| raw.order(part).map(|o| o.0));
+            let types: Vec<DType> = orders.collect::<Option<_>>()?;
+            Some((name.clone(), all(types.into_iter())?))
+        };
+        let in_orders = recipes.iter().filter_map(of_stack).collect();
+        let checkpoint = Checkpoint { spec, family, raw, names, recipes, shapes, in_orders };
         check(&checkpoint.spec, &checkpoint)?;
         Ok(checkpoint)
     }
@@ -143,10 +151,12 @@ impl Weights for Checkpoint<'_> {
         self.recipes.get(name)?.in_order(&self.raw)
     }
     fn part_order(&self, name: &str, i: usize) -> Option<(DType, Arc<[u32]>)> {
-        self.raw.order(self.recipes.get(name)?.of_part(i)?)
+        let (_, order) = self.raw.order(self.recipes.get(name)?.parts()?.get(&i)?)?;
+        Some((*self.in_orders.get(name)?, order))
     }
     fn part_in_order(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
-        self.raw.in_order(self.recipes.get(name)?.of_part(i)?)
+        let part = self.raw.in_order(self.recipes.get(name)?.parts()?.get(&i)?)?;
+        Some(held(part, *self.in_orders.get(name)?))
     }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()

@@ -1,5 +1,5 @@
 //! How a canonical tensor is made of a checkpoint's.
-use rinfer_formats::{DType, Tensor, Weights, quant};
+use rinfer_formats::{DType, Tensor, Weights, common, quant, recast};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,8 +74,8 @@ impl Recipe {
                 let shape = vec![tensor.shape.iter().product()].into();
                 Tensor { shape, ..tensor }
             }),
-            Recipe::Part(from, part) => part.of(raw.get(from)?),
-            Recipe::Joined(sources, part) => part.of(joined(raw, sources)?),
+            Recipe::Part(from, part) => part.of(raw.get(from)?, raw.alike(from)),
+            Recipe::Joined(sources, part) => part.of(joined(raw, sources)?, 1),
             Recipe::Mapped(from, map) => Some(mapped(raw.get(from)?, *map)),
             Recipe::Stack(experts) => stacked(raw, experts),
         }
@@ -84,13 +84,13 @@ impl Recipe {
     pub fn part<'a>(&self, raw: &'a dyn Weights, i: usize) -> Option<Tensor<'a>> {
         match self {
             Recipe::Whole(from) => raw.part(from, i),
-            Recipe::Part(from, part) if part.form == Form::Matrix => part.of(raw.part(from, i)?),
-            Recipe::Part(from, part) => part.stretch(raw.get(from)?, i),
+            Recipe::Part(from, part) if part.form == Form::Matrix => part.of(raw.part(from, i)?, 1),
+            Recipe::Part(from, part) => part.stretch(raw.get(from)?, raw.alike(from), i),
             Recipe::Mapped(from, map) => Some(mapped(raw.part(from, i)?, *map)),
             Recipe::Stack(experts) => {
                 let expert = raw.get(experts.get(&i)?)?;
                 let (dtype, _) = alike(raw, experts)?;
-                Some(if dtype == expert.dtype { expert } else { mapped(expert, |x| x) })
+                Some(held(expert, dtype))
             }
             Recipe::Flat(_) | Recipe::Joined(..) => None,
         }
@@ -103,16 +103,18 @@ impl Recipe {
             _ => None,
         }
     }
-    /// The tensor that is part `i` of a stack.
-    pub fn of_part(&self, i: usize) -> Option<&str> {
-        let Recipe::Stack(experts) = self else { return None };
-        experts.get(&i).map(String::as_str)
+    /// The tensors that are a stack's parts.
+    pub fn parts(&self) -> Option<&BTreeMap<usize, String>> {
+        match self {
+            Recipe::Stack(experts) => Some(experts),
+            _ => None,
+        }
     }
     /// The tensor with its columns in the order of the source's, if those have one and stay whole.
     pub fn in_order<'a>(&self, raw: &'a dyn Weights) -> Option<Tensor<'a>> {
         match self {
             Recipe::Whole(from) => raw.in_order(from),
-            Recipe::Part(from, part) if part.keeps_columns() => part.of(raw.in_order(from)?),
+            Recipe::Part(from, part) if part.keeps_columns() => part.of(raw.in_order(from)?, 1),
             _ => None,
         }
     }
@@ -122,7 +124,7 @@ impl Recipe {
             Recipe::Whole(from) => raw.describe(from),
             Recipe::Part(from, part) => {
                 let (dtype, shape) = raw.describe(from)?;
-                Some((part.dtype(dtype), part.shape(&shape)?))
+                Some((part.dtype(dtype, raw.alike(from)), part.shape(&shape)?))
             }
             Recipe::Flat(from) => {
                 let (dtype, shape) = raw.describe(from)?;
@@ -130,7 +132,7 @@ impl Recipe {
             }
             Recipe::Joined(sources, part) => {
                 let (dtype, shape) = below(raw, sources)?;
-                Some((part.dtype(dtype), part.shape(&shape)?))
+                Some((part.dtype(dtype, 1), part.shape(&shape)?))
             }
             Recipe::Mapped(from, _) => Some((DType::F32, raw.describe(from)?.1)),
             Recipe::Stack(experts) => alike(raw, experts),
@@ -143,13 +145,18 @@ impl Part {
     fn keeps_columns(&self) -> bool {
         !self.turned && !self.elements && self.form == Form::Matrix
     }
-    /// Of a tensor of type `from`: blocks of several elements are widened to be turned.
-    fn dtype(&self, from: DType) -> DType {
+    /// Of a tensor of type `from`: blocks of several elements are widened to be turned, unless so many rows
+    /// are `alike` that those of a stretch are blocks of the same scales.
+    fn dtype(&self, from: DType, alike: usize) -> DType {
         let turns = self.turned || self.form == Form::TurnedStack;
-        if turns && from.format().elems > 1 { DType::F32 } else { from }
+        let Rows { start, len, step, .. } = self.rows;
+        let blocks = [start, len, step, alike].iter().all(|n| n.is_multiple_of(32));
+        let whole = from == DType::Q8_E && blocks && !self.turned && !self.elements;
+        if turns && from.format().elems > 1 && !whole { DType::F32 } else { from }
     }
-    fn widened<'a>(&self, tensor: Tensor<'a>) -> Tensor<'a> {
-        if self.dtype(tensor.dtype) == tensor.dtype { tensor } else { mapped(tensor, |x| x) }
+    fn widened<'a>(&self, tensor: Tensor<'a>, alike: usize) -> Tensor<'a> {
+        let dtype = self.dtype(tensor.dtype, alike);
+        held(tensor, dtype)
     }
     /// Of a tensor of shape `from`, which must have the rows.
     fn shape(&self, from: &[usize]) -> Option<Vec<usize>> {
@@ -175,17 +182,18 @@ impl Part {
     }
 
     /// Matrix `i` of a stack.
-    fn stretch<'a>(&self, tensor: Tensor<'a>, i: usize) -> Option<Tensor<'a>> {
+    fn stretch<'a>(&self, tensor: Tensor<'a>, alike: usize, i: usize) -> Option<Tensor<'a>> {
         let Rows { start, len, step, times } = self.rows;
         let rows = Rows { start: start + i * step, len, step, times: 1 };
         let one = (i < times).then_some(Part { rows, form: Form::Matrix, ..*self })?;
-        let made = one.of(tensor)?;
-        if self.form == Form::TurnedStack { turned(&self.widened(made)) } else { Some(made) }
+        let made = one.of(tensor, alike)?;
+        let turns = self.form == Form::TurnedStack;
+        if turns { turned(&self.widened(made, alike)) } else { Some(made) }
     }
 
-    fn of<'a>(&self, tensor: Tensor<'a>) -> Option<Tensor<'a>> {
+    fn of<'a>(&self, tensor: Tensor<'a>, alike: usize) -> Option<Tensor<'a>> {
         let mut shape = self.shape(&tensor.shape)?;
-        let tensor = self.widened(tensor);
+        let tensor = self.widened(tensor, alike);
         let tensor = Tensor { shape: without_units(&tensor.shape).into(), ..tensor };
         let tensor = if self.turned { turned(&tensor)? } else { tensor };
         let axis = tensor.shape.len() - if self.elements { 1 } else { 2 };
@@ -226,9 +234,17 @@ fn swap_last(shape: &mut [usize]) {
     }
 }
 
-/// The last two axes swapped; none of a type of blocks.
+/// The last two axes swapped; of types of blocks, only of Q8_E.
 fn turned<'a>(tensor: &Tensor<'_>) -> Option<Tensor<'a>> {
     let [outer @ .., rows, cols] = &*tensor.shape else { return None };
+    let shape = [outer, &[*cols, *rows]].concat();
+    if tensor.dtype == DType::Q8_E {
+        let each = tensor.bytes.len() / outer.iter().product::<usize>().max(1);
+        let matrices = tensor.bytes.chunks(each.max(1));
+        let bytes: Vec<u8> =
+            matrices.flat_map(|m| rinfer_formats::turned(m, *rows, *cols)).collect();
+        return Some(Tensor { dtype: DType::Q8_E, shape: shape.into(), bytes: bytes.into() });
+    }
     let elements = tensor.shape.iter().product::<usize>();
     let unit = tensor.bytes.len().checked_div(elements)?;
     if unit == 0 || unit * elements != tensor.bytes.len() {
@@ -242,7 +258,6 @@ fn turned<'a>(tensor: &Tensor<'_>) -> Option<Tensor<'a>> {
             }
         }
     }
-    let shape = [outer, &[*cols, *rows]].concat();
     Some(Tensor { dtype: tensor.dtype, shape: shape.into(), bytes: bytes.into() })
 }
 
@@ -288,29 +303,38 @@ fn stacked<'a>(raw: &'a dyn Weights, experts: &BTreeMap<usize, String>) -> Optio
     let mut bytes = Vec::new();
     for name in experts.values() {
         let expert = raw.get(name)?;
-        let own = &expert.bytes;
-        match dtype == expert.dtype {
-            true => bytes.extend_from_slice(own),
-            false => bytes.extend_from_slice(&mapped(expert.clone(), |x| x).bytes),
-        }
-        raw.release(own);
+        bytes.extend_from_slice(&held(expert.clone(), dtype).bytes);
+        raw.release(&expert.bytes);
     }
     Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
 }
 
-/// Type and shape of the stack; none unless the experts are numbered without a gap and of one shape. Those
-/// of several types are widened.
+/// The same numbers in a type that holds them: that of [`all`].
+pub(super) fn held(tensor: Tensor<'_>, dtype: DType) -> Tensor<'_> {
+    match dtype {
+        _ if dtype == tensor.dtype => tensor,
+        DType::F32 => mapped(tensor, |x| x),
+        _ => {
+            let bytes = recast(tensor.dtype, dtype, &tensor.bytes, tensor.cols());
+            Tensor { dtype, bytes: bytes.into(), ..tensor }
+        }
+    }
+}
+
+/// The type that holds those of all without loss, which is f32 if no type of blocks does.
+pub(super) fn all(types: impl Iterator<Item = DType>) -> Option<DType> {
+    types.reduce(|all, one| common(all, one).unwrap_or(DType::F32))
+}
+
+/// Type and shape of the stack; none unless the experts are numbered without a gap and of one shape.
 fn alike(raw: &dyn Weights, experts: &BTreeMap<usize, String>) -> Option<(DType, Vec<usize>)> {
-    let (first, shape) = raw.describe(experts.get(&0)?)?;
-    let mut dtype = first;
+    let (mut dtype, shape) = raw.describe(experts.get(&0)?)?;
     for (e, (number, name)) in experts.iter().enumerate() {
         let (own, fits) = raw.describe(name).map(|(own, found)| (own, found == shape))?;
         if e != *number || !fits {
             return None;
         }
-        if own != first {
-            dtype = DType::F32;
-        }
+        dtype = all([dtype, own].into_iter())?;
     }
     Some((dtype, [&[experts.len()][..], &shape].concat()))
 }
@@ -332,10 +356,14 @@ pub(super) fn same_but_for_ones(a: &[usize], b: &[usize]) -> bool {
 mod tests {
     use super::*;
 
-    struct One(Tensor<'static>);
+    /// So many of its rows are alike.
+    struct One(Tensor<'static>, usize);
     impl Weights for One {
         fn get(&self, _: &str) -> Option<Tensor<'_>> {
             Some(self.0.clone())
+        }
+        fn alike(&self, _: &str) -> usize {
+            self.1
         }
         fn names(&self) -> Vec<&str> {
             Vec::new()
@@ -352,8 +380,8 @@ mod tests {
         quant::dequantise(DType::Q8_0, &blocks, &mut floats).unwrap();
         let shape = || vec![4, 64].into();
         let floats: Vec<u8> = floats.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let blocks = One(Tensor { dtype: DType::Q8_0, shape: shape(), bytes: blocks.into() });
-        let floats = One(Tensor { dtype: DType::F32, shape: shape(), bytes: floats.into() });
+        let blocks = One(Tensor { dtype: DType::Q8_0, shape: shape(), bytes: blocks.into() }, 32);
+        let floats = One(Tensor { dtype: DType::F32, shape: shape(), bytes: floats.into() }, 1);
         for (turned, form, rows) in [
             (true, Form::Matrix, Rows { start: 3, len: 2, step: 1, times: 1 }),
             (false, Form::TurnedStack, Rows { start: 1, len: 1, step: 2, times: 2 }),
@@ -368,5 +396,41 @@ mod tests {
                 assert_eq!(part(&blocks), part(&floats));
             }
         }
+    }
+
+    /// Heads of 32 keys and 32 values each: 8-bit floats of which 32 rows have their scales in common are
+    /// turned as they are, and others widened.
+    #[test]
+    fn eight_bit_floats_are_turned_by_blocks() {
+        let (rows, cols) = (4 * 32, 64);
+        let block = |r: usize, b: usize| {
+            let scale = 0.5 + (r / 32) as f32 + 0.25 * b as f32;
+            let codes = (0..32).map(move |k| ((r * 7 + b * 3 + k * 5) % 127) as u8);
+            scale.to_le_bytes().into_iter().chain(codes)
+        };
+        let blocks: Vec<u8> =
+            (0..rows).flat_map(|r| (0..2).flat_map(move |b| block(r, b))).collect();
+        let shape = vec![rows, cols].into();
+        let tensor = Tensor { dtype: DType::Q8_E, shape, bytes: blocks.into() };
+        let rows = Rows { start: 0, len: 32, step: 64, times: 2 };
+        let part = Part { turned: false, elements: false, rows, form: Form::TurnedStack };
+        let recipe = Recipe::Part(String::new(), part);
+        let made = |alike| {
+            let one = One(tensor.clone(), alike);
+            let part = recipe.part(&one, 1).expect("a part");
+            let made = recipe.make(&one).expect("a stack");
+            assert_eq!(recipe.describe(&one), Some((made.dtype, made.shape.to_vec())));
+            let [all, part] = [made.clone(), part].map(|made| {
+                let mut floats = vec![0.0; made.shape.iter().product()];
+                quant::dequantise(made.dtype, &made.bytes, &mut floats).expect("weights");
+                floats
+            });
+            assert_eq!(all[all.len() / 2..], part);
+            (made.dtype, made.shape.to_vec(), all)
+        };
+        let (blocks, floats) = (made(32), made(16));
+        assert_eq!((blocks.0, floats.0), (DType::Q8_E, DType::F32));
+        assert_eq!((&blocks.1, blocks.1.as_slice()), (&floats.1, &[2, 64, 32][..]));
+        assert_eq!(blocks.2, floats.2);
     }
 }

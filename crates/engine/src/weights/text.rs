@@ -99,6 +99,9 @@ impl Weights for Text<'_> {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.raw.in_order(self.outer(name)?)
     }
+    fn alike(&self, name: &str) -> usize {
+        self.outer(name).map_or(1, |name| self.raw.alike(name))
+    }
     fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }

@@ -64,6 +64,9 @@ fn covered(
 }
 
 impl Rows for Floats {
+    fn alike(&self) -> usize {
+        self.block[0]
+    }
     fn write(&self, raw: &dyn Weights, rows: Range<usize>, out: &mut Vec<u8>) {
         let (Some(w), Some(s)) = (raw.get(&self.weight), raw.get(&self.scales)) else { return };
         let step = if self.dtype == DType::F32 { 1 } else { 32 };
@@ -75,6 +78,32 @@ impl Rows for Floats {
             }
         }
     }
+}
+
+/// A matrix `[rows, cols]` of the type Q8_E with its axes swapped, where 32 rows, from every multiple of 32
+/// on, have the scales of each of their columns in common. One that is no number makes all that it shares
+/// a scale with none.
+///
+/// # Panics
+/// If `rows` or `cols` is no multiple of 32, or `bytes` are not as many.
+pub fn turned(bytes: &[u8], rows: usize, cols: usize) -> Vec<u8> {
+    let (blocks, rest) = bytes.as_chunks::<36>();
+    let across = cols / 32;
+    let whole = rows.is_multiple_of(32) && cols.is_multiple_of(32) && rest.is_empty();
+    assert!(whole && blocks.len() == rows * across, "{rows} by {cols}");
+    let mut out = Vec::with_capacity(bytes.len());
+    for c in 0..cols {
+        for r in (0..rows).step_by(32) {
+            let column = || (r..r + 32).map(|r| &blocks[r * across + c / 32]);
+            let scale =
+                |block: &[u8; 36]| f32::from_le_bytes([block[0], block[1], block[2], block[3]]);
+            let number = column().all(|block| !scale(block).is_nan());
+            let first = scale(&blocks[r * across + c / 32]);
+            out.extend(if number { first } else { f32::NAN }.to_le_bytes());
+            out.extend(column().map(|block| block[4 + c % 32]));
+        }
+    }
+    out
 }
 
 /// A block of the type, or as many floats. What is no number makes all of its block none.

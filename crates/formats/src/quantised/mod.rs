@@ -3,6 +3,7 @@
 //!
 //! `quantization_config` says how a folder is to be read ([`scheme`]), and headers say of each matrix
 //! what it is. A matrix is translated when it is asked for, from the mapping, with no rounding.
+mod common;
 mod fp8;
 mod integers;
 mod mxfp4;
@@ -11,6 +12,9 @@ mod parts;
 mod scheme;
 mod unpack;
 mod zeros;
+
+pub use common::{common, recast};
+pub use fp8::turned;
 
 use crate::error::Error;
 use crate::tensor::{DType, Tensor, Weights};
@@ -51,6 +55,10 @@ trait Rows: Debug + Send + Sync {
     /// The same with columns in another order, of what has one.
     fn write_sorted(&self, raw: &dyn Weights, rows: Range<usize>, out: &mut Vec<u8>) {
         self.write(raw, rows, out);
+    }
+    /// How many rows, from a multiple of that many on, have the scales of each of their columns in common.
+    fn alike(&self) -> usize {
+        1
     }
 }
 
@@ -163,6 +171,10 @@ impl Made {
     /// Its type and order, if it has one.
     pub fn order(&self) -> Option<(DType, Arc<[u32]>)> {
         self.sorted.clone()
+    }
+    /// How many rows, from a multiple of that many on, have the scales of each of their columns in common.
+    pub fn alike(&self) -> usize {
+        self.rows.alike()
     }
     /// All of it. The files' memory is given back.
     pub fn tensor<'a>(&self, raw: &dyn Weights) -> Tensor<'a> {
