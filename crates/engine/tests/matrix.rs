@@ -1,7 +1,9 @@
 //! `docs/capability-matrix.md` is what the registry and the goldens say, figures included: they are the
 //! same on every machine. A registered family without a golden fails.
+mod adapters;
 mod rig;
 
+use adapters::over_both;
 use rig::{LIMITS, NATIVE, Rig, distance, divergence, goldens, open_gguf};
 use rinfer_engine::backend::{Limits, Quant};
 use rinfer_engine::config::{Config, Source};
@@ -39,11 +41,13 @@ struct Line {
     /// Largest difference of logits at f32.
     exact: f32,
     gguf: Option<f32>,
+    /// How far an adapter over the GGUF file is from the same over the folder.
+    adapted: Option<f32>,
     /// Mean divergences by precision.
     divergences: Vec<f64>,
 }
 
-fn line(golden: &Golden, gguf: &BTreeMap<String, f32>) -> Line {
+fn line(golden: &Golden, gguf: &Files) -> Line {
     let weights = rig::Memory(golden.weights.clone());
     let config = Config::new(golden.config.clone(), Source::HuggingFace);
     let model = Checkpoint::open(config, &weights).expect("a model");
@@ -72,7 +76,8 @@ fn line(golden: &Golden, gguf: &BTreeMap<String, f32>) -> Line {
         asides: model.spec.layers.iter().flatten().any(|b| b.reads == Reads::Aside),
         case: golden.name.clone(),
         exact: worst(&run(Quant::F32, LIMITS)),
-        gguf: gguf.get(&golden.name).copied(),
+        gguf: gguf.get(&golden.name).map(|file| file.0),
+        adapted: gguf.get(&golden.name).and_then(|file| file.1),
         divergences: PRECISIONS.iter().map(|(_, quant, _)| mean(&run(*quant, NATIVE))).collect(),
     }
 }
@@ -114,8 +119,11 @@ fn distinct<'a>(kinds: impl Iterator<Item = &'a str>) -> String {
     if seen.is_empty() { "none".into() } else { seen.join(", ") }
 }
 
-/// By golden, how far its GGUF file's logits are off at f32.
-fn gguf_files() -> BTreeMap<String, f32> {
+/// By golden, how far its GGUF file's logits are off at f32, and those with adapters from the folder's.
+type Files = BTreeMap<String, (f32, Option<f32>)>;
+
+fn gguf_files() -> Files {
+    let root = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("matrix");
     let entries = std::fs::read_dir(shared::goldens().join("gguf")).expect("goldens");
     let mut worst = BTreeMap::new();
     for path in entries.map(|e| e.expect("an entry").path()) {
@@ -125,8 +133,10 @@ fn gguf_files() -> BTreeMap<String, f32> {
         let of = |i| golden.prompt(i);
         let far = (0..2).map(|i| distance(&rig.run(&of(i).0, of(i).0.len()), &of(i).1));
         let far = far.fold(0.0, f32::max);
-        let most = worst.entry(golden.name.clone()).or_insert(far);
-        *most = most.max(far);
+        let with = over_both(&path, &root);
+        let with = with.found.ok().map(|found| distance(&found, &with.want));
+        let most = worst.entry(golden.name.clone()).or_insert((far, with));
+        *most = (most.0.max(far), most.1.zip(with).map(|(a, b)| a.max(b)));
     }
     worst
 }
@@ -138,14 +148,15 @@ fn document(lines: &[Line]) -> String {
     let mut out = HEAD.replace("{bounds}", &bounds.join("; "));
     let precisions = PRECISIONS.map(|(name, ..)| name).join(" | ");
     out += &format!(
-        "\n| family | architecture | mixers | feed-forward | golden | f32 | GGUF | {precisions} |\n"
+        "\n| family | architecture | mixers | feed-forward | golden | f32 | GGUF | LoRA | {precisions} |\n"
     );
-    out += "|---|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n";
+    out += "|---|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
     for l in lines {
         let gguf = l.gguf.map_or("–".into(), |far| format!("{far:.0e}"));
+        let adapted = l.adapted.map_or("–".into(), |far| format!("{far:.0e}"));
         let far: Vec<String> = l.divergences.iter().map(|d| format!("{d:.0e}")).collect();
         out += &format!(
-            "| {} | {} | {} | {} | {} | {:.0e} | {gguf} | {} |\n",
+            "| {} | {} | {} | {} | {} | {:.0e} | {gguf} | {adapted} | {} |\n",
             l.family.name,
             l.architecture,
             l.mixers,
@@ -166,6 +177,8 @@ is a tiny checkpoint of `goldens/` with random weights and transformers' logits,
 
 - **f32**: the largest difference of any logit of two prompts, `--quant f32 --kv f32`. The test's bound is 1e-3.
 - **GGUF**: the same of the family's GGUF file; – is none in `goldens/`.
+- **LoRA**: how far that file's logits with two adapters of every matrix, one of them DoRA's, are from the folder's with the same, whose
+  own are held against PEFT's (docs/adapters.md); – is no such file, or refused.
 - **native** and what follows: mean Kullback-Leibler divergence of the next token's distribution from transformers', in nats,
   with f16 keys and values. Models this small are hit harder than real ones, most of all where experts or keys are chosen: an
   error that chooses others counts in full; delta nets and blocks without a stream of their own answer errors with errors. The

@@ -1,4 +1,6 @@
 //! A product of low rank that is added to a matrix.
+use std::num::NonZero;
+use std::thread::available_parallelism;
 
 #[derive(Debug)]
 pub(super) struct Addition {
@@ -21,23 +23,19 @@ impl Addition {
     }
     /// The product.
     pub fn product(&self) -> Vec<f32> {
-        let (cols, mut values) = (self.cols(), vec![0.0; self.rows() * self.cols()]);
-        let mut sum = vec![0.0; cols];
-        for (row, values) in values.chunks_mut(cols.max(1)).enumerate() {
-            self.add(row, values, &mut sum);
-        }
+        let mut values = vec![0.0; self.rows() * self.cols()];
+        each_row(self.cols(), &mut values, |row, values, sum| self.add(row, values, sum));
         values
     }
     /// Adds it to a matrix, whose rows get their lengths then.
     pub fn to(&self, cols: usize, values: &mut [f32]) {
-        let mut sum = vec![0.0; cols];
-        for (row, values) in values.chunks_mut(cols.max(1)).enumerate() {
-            self.add(row, values, &mut sum);
-            let Some(magnitude) = &self.magnitude else { continue };
+        each_row(cols, values, |row, values, sum| {
+            self.add(row, values, sum);
+            let Some(magnitude) = &self.magnitude else { return };
             let length = values.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
             let factor = (f64::from(magnitude[row]) / length) as f32;
             values.iter_mut().for_each(|value| *value *= factor);
-        }
+        });
     }
     /// Adds a row of it; `sum` is for that.
     fn add(&self, row: usize, values: &mut [f32], sum: &mut [f32]) {
@@ -48,4 +46,21 @@ impl Addition {
         }
         values.iter_mut().zip(sum).for_each(|(value, sum)| *value += self.scale * *sum);
     }
+}
+
+/// Rows of a matrix side by side, each by its number and with room for a sum.
+fn each_row(cols: usize, values: &mut [f32], of: impl Fn(usize, &mut [f32], &mut [f32]) + Sync) {
+    let (cols, threads) = (cols.max(1), available_parallelism().map_or(1, NonZero::get));
+    let some = (values.len() / cols).div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for (i, part) in values.chunks_mut(some * cols).enumerate() {
+            let of = &of;
+            scope.spawn(move || {
+                let mut sum = vec![0.0; cols];
+                for (row, values) in part.chunks_mut(cols).enumerate() {
+                    of(i * some + row, values, &mut sum);
+                }
+            });
+        }
+    });
 }
