@@ -173,6 +173,29 @@ fn what_does_not_go_with_a_bundle_is_refused() {
     refused(&path, &gpt2, &["nothing that a model of", "is made of"]);
 }
 
+/// A file whose multipliers are in weights says so, and so does its bundle.
+#[test]
+fn multipliers_in_weights_are_no_folders() {
+    let root = folder("folded");
+    let golden = Golden::load(&shared::goldens().join("gemma2"));
+    let adapter = random(&golden, &root.join("adapter"), 3, false);
+    chat::write_model(&golden, &root.join("source"));
+    let source = open(&root.join("source"), &[]);
+    let file = filed(&source, Quant::Native, root.join("model.gguf"));
+    let bundle = bundled(&open(&file, &[]), Quant::Native, root.join("model.rinf"));
+    for path in [file, bundle] {
+        let opened = Opened::open(&path).expect("a model").adapted(std::slice::from_ref(&adapter));
+        let error = opened.err().expect("refused").to_string();
+        assert!(error.contains("the file does not keep; give the base's folder"), "{error}");
+    }
+    // Of the folder, it is written with them.
+    let with = open(&root.join("source"), &[adapter]);
+    let ids = golden.prompt(0).0;
+    let file = filed(&with, Quant::F32, root.join("with.gguf"));
+    let far = distance(&run(&open(&file, &[]), &LIMITS, &ids), &run(&with, &LIMITS, &ids));
+    assert!(far < 1e-3, "{far}");
+}
+
 /// What is merged is converted where it is asked for; what is quantised and not touched stays.
 #[test]
 fn what_is_merged_is_converted() {

@@ -11,8 +11,8 @@ use crate::load::Opened;
 use crate::spec::{Attention, Groups, ModelSpec, Op, Reach};
 use crate::weights::moved::Moved;
 use crate::weights::{Checkpoint, Filed};
-use rinfer_formats::gguf::takes_windows;
 use rinfer_formats::gguf::write::{Item, Planned};
+use rinfer_formats::gguf::{FOLDED, takes_windows};
 use rinfer_formats::{DType, Folder, Weights};
 use std::path::Path;
 
@@ -58,9 +58,9 @@ pub(super) fn plan<'a>(
     let named: Vec<(&str, Vec<usize>, DType)> =
         tensors.iter().map(|t| (t.name.as_str(), t.shape.clone(), t.dtype)).collect();
     let types = types(&named, (quant, opened.is_adapted()), &facts(spec))?;
-    let mut metadata = general(&architecture, &called(&opened.name));
-    metadata.extend(head.keys);
-    metadata.extend(kind(quant, &named));
+    let folds = !head.factors.is_empty() && !family.folds();
+    let mut metadata = general(&architecture, &called(&opened.name), folds);
+    metadata.extend(head.keys.into_iter().chain(kind(quant, &named)));
     let (tokenizer, unsaid) = vocab::of(folder, opened, spec.vocab)?;
     metadata.extend(tokenizer);
     let mut all: Vec<Stored> = head.made.into_iter().map(Stored::made).collect();
@@ -79,9 +79,11 @@ pub(super) fn plan<'a>(
 }
 
 /// What the file is.
-fn general(architecture: &str, name: &str) -> Vec<(String, Item)> {
+fn general(architecture: &str, name: &str, folds: bool) -> Vec<(String, Item)> {
     let all = [("architecture", architecture), ("type", "model"), ("name", name)];
-    all.map(|(key, text)| (format!("general.{key}"), Item::str(text))).into()
+    let all = all.map(|(key, text)| (format!("general.{key}"), Item::str(text)));
+    let folded = folds.then(|| (FOLDED.to_owned(), Item::bool(true)));
+    all.into_iter().chain(folded).collect()
 }
 
 /// The model with no more than so many positions.

@@ -5,9 +5,9 @@ use crate::config::{Config, Source};
 use crate::error::{Error, Result};
 use crate::load::Opened;
 use crate::weights::moved::Moved;
-use crate::weights::{Checkpoint, Filed, Piece};
+use crate::weights::{Checkpoint, Filed, Piece, floats, wide};
 use rinfer_formats::gguf::write::Planned;
-use rinfer_formats::{DType, Gguf, Tensor, Weights, quant};
+use rinfer_formats::{DType, Gguf, Tensor, Weights};
 use std::collections::{HashMap, HashSet};
 
 /// The file's tensors, and the canonical ones that those are made of to which something is added.
@@ -56,13 +56,11 @@ impl<'a> Merged<'a> {
         let filed = Filed { name, shape, pieces: pieces.clone() };
         entry(filed, planned, &Moved::default(), Vec::new())
     }
-    /// What is merged is f32, and so is all that lies in one tensor with it.
-    fn wide<'t>(tensor: Tensor<'t>) -> Option<Tensor<'t>> {
-        let mut values = vec![0.0; tensor.shape.iter().product()];
-        quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
-        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-        Some(Tensor { dtype: DType::F32, shape: tensor.shape, bytes: bytes.into() })
-    }
+}
+
+/// What is merged is f32, and so is all that lies in one tensor with it.
+fn all_wide<'t>(tensor: &Tensor<'_>) -> Option<Tensor<'t>> {
+    Some(floats(&wide(tensor)?, tensor.shape.to_vec()))
 }
 
 /// Whether the pieces are all rows of the file's tensor called `name`.
@@ -75,13 +73,13 @@ fn covers(raw: &Gguf, name: &str, pieces: &[Piece]) -> bool {
 impl Weights for Merged<'_> {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
         match self.pieces.contains(name) {
-            true => Self::wide(self.canonical.get(name)?),
+            true => all_wide(&self.canonical.get(name)?),
             false => self.raw.get(name),
         }
     }
     fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
         match self.pieces.contains(name) {
-            true => Self::wide(self.canonical.part(name, i)?),
+            true => all_wide(&self.canonical.part(name, i)?),
             false => self.raw.part(name, i),
         }
     }

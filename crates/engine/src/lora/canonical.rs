@@ -8,6 +8,7 @@ use crate::spec::ModelSpec;
 use crate::weights::added::{Added, Like};
 use crate::weights::moved::Moved;
 use rinfer_formats::Gguf;
+use rinfer_formats::gguf::FOLDED;
 use std::sync::Arc;
 
 /// A base of canonical names.
@@ -73,7 +74,8 @@ impl Canonical<'_> {
 
     /// The same of a GGUF file; or why nobody knows.
     fn moved(&self, gguf: &Gguf) -> std::result::Result<Moved, String> {
-        if self.family.folds() {
+        let folded = gguf.metadata().bool(FOLDED).map_err(|e| e.to_string())?;
+        if self.family.folds() || folded == Some(true) {
             return Err(
                 "its converter multiplies matrices by numbers of config.json that the file does \
                         not keep"

@@ -15,8 +15,8 @@ mod opened;
 pub use canonical::Canonical;
 
 use crate::error::{Error, Result};
-use crate::weights::OUTER;
 use crate::weights::added::{Added, Deltas};
+use crate::weights::{OUTER, floats, wide};
 use addition::Addition;
 use config::Config;
 use module::modules;
@@ -150,10 +150,8 @@ impl Additions {
 /// The products, as tensors.
 impl Weights for Additions {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        let (dtype, shape) = self.describe(name)?;
-        let values = self.0.get(name)?.product();
-        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-        Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
+        let (_, shape) = self.describe(name)?;
+        Some(floats(&self.0.get(name)?.product(), shape))
     }
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
         let addition = self.0.get(name)?;
@@ -199,13 +197,11 @@ impl Adapters {
         if !self.has(name) {
             return Some(tensor);
         }
-        let mut values = vec![0.0; tensor.shape.iter().product()];
-        quant::dequantise(tensor.dtype, &tensor.bytes, &mut values).ok()?;
+        let mut values = wide(&tensor)?;
         base.release(&tensor.bytes);
         let cols = tensor.cols();
         self.own.get(name).into_iter().flatten().for_each(|one| one.to(cols, &mut values));
-        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-        Some(Tensor { dtype: DType::F32, shape: tensor.shape, bytes: bytes.into() })
+        Some(floats(&values, tensor.shape))
     }
     /// As `base`'s, merged.
     pub fn part<'a>(&self, base: &'a dyn Weights, name: &str, i: usize) -> Option<Tensor<'a>> {

@@ -5,10 +5,10 @@
 use super::moved::Moved;
 use super::recipe::Recipe;
 use super::rename::rename;
-use super::{needs, of_file};
+use super::{floats, needs, of_file, wide};
 use crate::families::Family;
 use crate::spec::ModelSpec;
-use rinfer_formats::{DType, Prepared, Tensor, Weights, quant};
+use rinfer_formats::{DType, Prepared, Tensor, Weights};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -140,8 +140,7 @@ impl Sum<'_> {
                 _ => return None,
             }
         }
-        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
-        Some(Tensor { dtype: DType::F32, shape: tensor.shape, bytes: bytes.into() })
+        Some(floats(&values, tensor.shape))
     }
 
     /// Adds what `make` makes of the deltas' tensor called `from`, and gives rows of that their lengths.
@@ -190,22 +189,15 @@ struct Numbered<'a>(&'a dyn Deltas);
 
 impl Weights for Numbered<'_> {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
-        let (dtype, shape) = self.0.describe(name)?;
+        let (_, shape) = self.0.describe(name)?;
         let [rows, cols] = shape[..] else { return None };
         // As floats, which count rows of any matrix exactly.
-        let row = |row: usize| (row as f32).to_le_bytes().repeat(cols);
-        let bytes: Vec<u8> = (0..rows).flat_map(row).collect();
-        Some(Tensor { dtype, shape: shape.into(), bytes: bytes.into() })
+        let row = |row: usize| std::iter::repeat_n(row as f32, cols);
+        Some(floats(&(0..rows).flat_map(row).collect::<Vec<_>>(), shape))
     }
     fn names(&self) -> Vec<&str> {
         self.0.names()
     }
-}
-
-fn wide(tensor: &Tensor<'_>) -> Option<Vec<f32>> {
-    let mut wide = vec![0.0; tensor.shape.iter().product()];
-    quant::dequantise(tensor.dtype, &tensor.bytes, &mut wide).ok()?;
-    Some(wide)
 }
 
 impl Weights for Sum<'_> {

@@ -11,11 +11,13 @@ mod ready;
 mod recipe;
 mod rename;
 mod text;
+mod wide;
 
 pub(crate) use filed::{Filed, Piece};
 pub use needs::{Need, check, needs};
 pub use ready::Ready;
 pub(crate) use rename::OUTER;
+pub(crate) use wide::{floats, wide};
 
 use crate::backend::LoadError;
 use crate::config::{Config, GGUF_TENSORS, Source};

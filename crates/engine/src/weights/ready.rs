@@ -1,4 +1,5 @@
 //! A bundle's tensors, which have canonical names already.
+use super::floats;
 use crate::cpu::stored::stored;
 use rinfer_formats::{DType, Prepared, Tensor, Weights};
 use rinfer_kernels::Packed;
@@ -25,8 +26,7 @@ impl Ready<'_> {
             self.0.release(matrix.bytes());
             values
         };
-        let bytes: Vec<u8> = matrices.iter().flat_map(of).flat_map(f32::to_le_bytes).collect();
-        Some(Tensor { dtype: DType::F32, shape: shape.into(), bytes: bytes.into() })
+        Some(floats(&matrices.iter().map(of).collect::<Vec<_>>().concat(), shape))
     }
 }
 

@@ -15,6 +15,9 @@ pub mod tokenizers;
 mod value;
 pub mod write;
 
+/// A key of ours: whether matrices are multiplied by numbers that no other key says.
+pub const FOLDED: &str = "rinfer.folded";
+
 pub use architectures::{Asked, asked, takes_windows};
 pub use metadata::Metadata;
 pub use value::{Array, Kind, Strings, Value};
