@@ -21,7 +21,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::load(&path, Load::default())?;
     let mut chat = model.session();
     *chat.sampling() = Sampling { max_tokens: Some(200), ..Sampling::greedy() };
-    let ask = "Name a city on a fjord, its country and its inhabitants, as JSON.";
-    println!("{:#?}", chat.ask::<City>(ask)?);
+    println!("{:#?}", chat.ask::<City>("Name a city on a fjord.")?);
     Ok(())
 }

@@ -232,6 +232,8 @@ fn answers_of_a_form() {
     assert_eq!(ask(&["--schema", &schema], &tokens.to_string())["finish"], "stop");
     let yes = ask(&["--regex", "(yes|no), sir\\."], "64")["text"].clone();
     assert!(yes == "yes, sir." || yes == "no, sir.", "{yes}");
+    let choice = ask(&["--choice", "red", "--choice", "bright green"], "9")["text"].clone();
+    assert!(choice == "red" || choice == "bright green", "{choice}");
     let gbnf = file("moves.gbnf", "root ::= \"(\" root \")\" | [a-h] [1-8]");
     let moves = ask(&["--grammar", &gbnf], "400");
     let text = moves["text"].as_str().unwrap();
@@ -243,6 +245,8 @@ fn answers_of_a_form() {
     check_failure(&["run", m, "Hi", "--schema", "nowhere.json"], 2, &["nowhere.json"]);
     check_failure(&["run", m, "Hi", "--regex", "(?=x)"], 1, &["look-ahead"]);
     check_failure(&["run", m, "Hi", "--regex", "a", "--json-object"], 2, &["cannot be used with"]);
+    check_failure(&["run", m, "Hi", "--choice", "a", "--regex", "b"], 2, &["cannot be used with"]);
+    check_failure(&["run", m, "Hi", "--choice", ""], 1, &["number 1 is empty"]);
 }
 
 #[test]

@@ -144,6 +144,9 @@ pub struct Sampler {
     /// The answer is a text that this regular expression matches, from start to end
     #[arg(long, value_name = "REGEX", group = "form")]
     pub regex: Option<String>,
+    /// The answer is this text, or one of several: may be repeated
+    #[arg(long, value_name = "TEXT", group = "form")]
+    pub choice: Vec<String>,
     /// The answer is of the grammar in FILE: GBNF if it defines rules with ::=, else Lark
     #[arg(long, value_name = "FILE", group = "form")]
     pub grammar: Option<String>,
@@ -184,6 +187,8 @@ impl Sampler {
             Grammar::schema(&read(path)?).map_err(|e| Usage(format!("{path}: {e}")))?
         } else if let Some(regex) = &self.regex {
             Grammar::Regex(regex.clone())
+        } else if !self.choice.is_empty() {
+            Grammar::Choice(self.choice.clone())
         } else if let Some(path) = &self.grammar {
             let text = read(path)?;
             if text.contains("::=") { Grammar::Gbnf(text) } else { Grammar::Lark(text) }

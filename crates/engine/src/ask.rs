@@ -21,7 +21,8 @@ pub struct Confidence {
 
 impl Session {
     /// Asks for the answer to `text` as a `T`: fields come in the order of the type, integers stay
-    /// within theirs, and names are those that serde reads. Stop texts do not apply. The answer's
+    /// within theirs, and names are those that serde reads. The model reads the type's schema, with
+    /// its documentation, after the text, unless [`Session::show_schema`] leaves it out. Stop texts do not apply. The answer's
     /// text becomes part of the conversation.
     ///
     /// # Errors
@@ -29,8 +30,10 @@ impl Session {
     /// that was cut, or that `T` refuses for a reason that its schema does not have. The conversation
     /// is then as before.
     pub fn ask<T: JsonSchema + DeserializeOwned>(&mut self, text: impl Into<String>) -> Result<T> {
-        let grammar = Grammar::Schema(schema::<T>(), Spacing::default());
-        Ok(self.in_form(text.into(), Arc::new(grammar))?.0)
+        let schema = schema::<T>();
+        let text = self.with_schema(text.into(), &schema);
+        let grammar = Grammar::Schema(schema, Spacing::default());
+        Ok(self.in_form(text, Arc::new(grammar))?.0)
     }
 
     /// The same, with the model's confidence in each boolean, each whole number and each string of
@@ -43,13 +46,27 @@ impl Session {
         text: impl Into<String>,
     ) -> Result<(T, Vec<Confidence>)> {
         let shares = Shares::default();
-        let form = Grammar::Schema(schema::<T>(), Spacing::default());
+        let schema = schema::<T>();
+        let text = self.with_schema(text.into(), &schema);
+        let form = Grammar::Schema(schema, Spacing::default());
         let grammar = Arc::new(Grammar::Measured(Box::new(form), shares.clone()));
-        let (value, text) = self.in_form(text.into(), grammar.clone())?;
+        let (value, text) = self.in_form(text, grammar.clone())?;
         let fields = grammar.fields(&text).map_err(RequestError::from)?;
         let sure =
             |field: &Field| Confidence { path: field.path.clone(), probability: shares.of(field) };
         Ok((value, fields.iter().map(sure).collect()))
+    }
+
+    /// The message, and what the answer is to look like.
+    fn with_schema(&self, text: String, schema: &serde_json::Value) -> String {
+        let mut shown = schema.clone();
+        if let Some(map) = shown.as_object_mut() {
+            map.shift_remove("$schema");
+        }
+        match self.show_schema {
+            true => format!("{text}\n\nAnswer as JSON that satisfies this JSON Schema:\n{shown}"),
+            false => text,
+        }
     }
 
     /// A value, and the text that it is read from.

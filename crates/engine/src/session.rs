@@ -14,17 +14,26 @@ pub struct Session {
     system: Option<String>,
     messages: Vec<Message>,
     sampling: Sampling,
+    pub(crate) show_schema: bool,
 }
 
 impl Session {
     pub(crate) fn new(model: Model) -> Session {
         let sampling = model.language().sampling.clone();
-        Session { model, system: None, messages: Vec::new(), sampling }
+        Session { model, system: None, messages: Vec::new(), sampling, show_schema: true }
     }
 
     /// Sets what the model is told before the conversation; an empty text is nothing.
     pub fn system(&mut self, text: impl Into<String>) -> &mut Session {
         self.system = Some(text.into()).filter(|text| !text.is_empty());
+        self
+    }
+
+    /// Whether [`Session::ask`] tells the model the schema of the type, as one line of JSON after the
+    /// message: it does by itself, as a form shows the model nothing in advance. For messages that say
+    /// what is wanted, and for models that were trained on one form.
+    pub fn show_schema(&mut self, show: bool) -> &mut Session {
+        self.show_schema = show;
         self
     }
 

@@ -145,7 +145,7 @@ fn the_first_space() {
 }
 
 #[test]
-fn one_begin_token() {
+fn c4_one_begin_token() {
     let language = language(Some(TEMPLATE));
     let begins = |ids: &[TokenId]| ids.iter().filter(|id| id.0 == 1).count();
     let hello = || vec![Message::new(Role::User, "Hello")];
@@ -163,7 +163,7 @@ fn one_begin_token() {
 }
 
 #[test]
-fn ends_are_united() {
+fn c11_ends_are_united() {
     let ends: Vec<u32> = language(None).end.iter().map(|id| id.0).collect();
     // 2 and 4 from generation_config, 0 and 4 by their names.
     assert_eq!(ends, [0, 2, 4]);
@@ -349,7 +349,10 @@ fn types_are_kept() {
         *chat.sampling() = Sampling { max_tokens: Some(300), ..Sampling::greedy() };
         chat.sampling().stop = vec!["{".to_owned()];
         let before = chat.sampling().clone();
-        let person = chat.ask::<Person>("Who?").unwrap_or_else(|e| panic!("{likes}: {e}"));
+        let person = chat
+            .show_schema(false)
+            .ask::<Person>("Who?")
+            .unwrap_or_else(|e| panic!("{likes}: {e}"));
         assert_eq!((chat.history().len(), &before), (2, &*chat.sampling()));
         let text = chat.history()[1].content.as_ref().unwrap().text();
         assert_eq!(serde_json::from_str::<Person>(&text).unwrap(), person, "{likes}");
@@ -361,11 +364,19 @@ fn types_are_kept() {
     *chat.sampling() = Sampling { max_tokens: Some(20), ..Sampling::greedy() };
     assert_eq!(chat.ask::<u8>("How many?").unwrap(), 99);
     let two = chat.history().len();
-    let cut = chat.ask::<Person>("Who?").unwrap_err().to_string();
+    let cut = chat.show_schema(false).ask::<Person>("Who?").unwrap_err().to_string();
     assert!(cut.contains("Person: it was cut after 20 tokens"), "{cut}");
     let refused = chat.ask::<std::net::IpAddr>("Where?").unwrap_err().to_string();
     assert!(refused.contains("#/format"), "{refused}");
     assert_eq!(chat.history().len(), two);
+    // The model is told what the type is, or not.
+    let said =
+        |chat: &rinfer_engine::session::Session| chat.history()[0].content.as_ref().unwrap().text();
+    let shown = said(&chat);
+    assert!(shown.starts_with("How many?\n\n") && shown.contains(r#""maximum":255"#), "{shown}");
+    chat.reset();
+    assert_eq!(chat.show_schema(false).ask::<u8>("How many?").unwrap(), 99);
+    assert_eq!(said(&chat), "How many?");
 }
 
 /// Confidence is in what was chosen, among what might have been.
@@ -379,7 +390,8 @@ fn choices_have_their_confidence() {
     });
     let mut chat = model.session();
     *chat.sampling() = Sampling { max_tokens: Some(100), ..Sampling::greedy() };
-    let (value, sure) = chat.ask_with_confidence::<(bool, Kind)>("Which?").unwrap();
+    let (value, sure) =
+        chat.show_schema(false).ask_with_confidence::<(bool, Kind)>("Which?").unwrap();
     assert_eq!(value, (true, Kind::Small));
     assert_eq!(sure.iter().map(|c| c.path.as_str()).collect::<Vec<_>>(), ["/0", "/1"]);
     for (found, wanted) in sure.iter().zip([0.75, 0.8]) {

@@ -100,7 +100,7 @@ impl Writer {
 }
 
 /// Rules with their names made others', which no other part has.
-fn renamed(rules: &str, suffix: &str) -> String {
+pub(crate) fn renamed(rules: &str, suffix: &str) -> String {
     let mut out = String::with_capacity(rules.len() * 2);
     let mut chars = rules.chars().peekable();
     while let Some(c) = chars.next() {

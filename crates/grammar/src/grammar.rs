@@ -5,7 +5,7 @@ use crate::kept::Compiled;
 use crate::matcher::Matcher;
 use crate::pattern::{Pattern, Spelling};
 use crate::schema::{self, Spacing, fields::Field};
-use crate::{Shares, Vocabulary, gbnf};
+use crate::{Shares, Vocabulary, embedded, gbnf};
 use serde_json::{Value, json};
 
 /// Longest Lark grammar that is read, in bytes.
@@ -95,7 +95,7 @@ impl Grammar {
             Grammar::Choice(choices) => choice(choices),
             Grammar::Lark(source) => {
                 bounded(source)?;
-                Ok(source.clone())
+                embedded::lark(source)
             }
             Grammar::Gbnf(source) => gbnf::lark(source),
             Grammar::Measured(grammar, _) => grammar.lark(),

@@ -8,6 +8,7 @@
 mod after;
 mod compound;
 mod ecma;
+mod embedded;
 mod error;
 mod gbnf;
 mod grammar;

@@ -150,3 +150,29 @@ pub(crate) fn brief(error: &str) -> String {
     let line = error.lines().find(|l| !l.trim().is_empty()).unwrap_or("no reason was given");
     crate::error::short(line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Grammar, Token};
+
+    #[test]
+    fn what_happens_to_a_shared_automaton_changes_no_answer() {
+        let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text(vec![byte])).collect();
+        tokens.push(Token::Control("end".to_owned()));
+        let tokenise = Arc::new(|text: &str| text.bytes().map(u32::from).collect());
+        let vocabulary = Vocabulary::new(&tokens, &[256], tokenise).unwrap();
+        let grammar = Grammar::Regex("ab[c-e]{1,9}".to_owned());
+        let mut one = grammar.compile(&vocabulary).unwrap();
+        b"abc".iter().for_each(|byte| one.accept(u32::from(*byte)).unwrap());
+        let mut other = one.clone();
+        assert!(one.state.test_trigger_lexer_error().is_err());
+        for matcher in [&mut one, &mut other, &mut grammar.compile(&vocabulary).unwrap()] {
+            let taken = matcher.taken.len();
+            b"abcd"[taken..].iter().for_each(|byte| matcher.accept(u32::from(*byte)).unwrap());
+            let next = [b'c', b'd', b'e'].map(u32::from).into_iter().chain([256]);
+            assert_eq!(matcher.next_ids().unwrap(), next.collect::<Vec<_>>());
+            assert!(matcher.accept(u32::from(b'x')).is_err());
+        }
+    }
+}

@@ -133,7 +133,7 @@ fn j5_what_tools_may_not_say_is_left_out() {
     }
     // Names that are keywords, a schema that is none, one that nothing satisfies, a draft of another time.
     let (m, said) = lenient(
-        r#"{"type": "object", "properties": {"not": {"unevaluatedItems": {}, "type": "null"}}}"#,
+        r##"{"type": "object", "properties": {"not": {"$recursiveRef": "#", "type": "null"}}}"##,
     );
     assert!(
         said.len() == 1 && takes(&m, r#"{"not":null}"#) && !takes(&m, r#"{"not":1}"#),
@@ -479,17 +479,20 @@ fn j12_unknown_keywords_are_refused_by_path() {
         (r#"{"properties": {"a": {"typo": 1}}}"#, "#/properties/a/typo"),
         (r#"{"items": {"uniqueItems": true}}"#, "#/items/uniqueItems"),
         (r#"{"anyOf": [true, {"contains": {}}]}"#, "#/anyOf/1/contains"),
+        (r##"{"properties": {"a/b": {"$recursiveRef": "#"}}}"##, "#/properties/a~1b/$recursiveRef"),
+        (r#"{"type": "string", "format": "binary"}"#, "#/format"),
+        (r#"{"contains": {"type": "null"}, "unevaluatedItems": false}"#, "#/unevaluatedItems"),
+        (r#"{"anyOf": [true, true, true, true, true], "unevaluatedProperties": false}"#, "#/anyOf"),
         (
-            r#"{"properties": {"a/b": {"unevaluatedItems": true}}}"#,
-            "#/properties/a~1b/unevaluatedItems",
+            r##"{"$dynamicRef": "#a", "$defs": {"b": {"$dynamicAnchor": "a"}, "c": {"$id": "c",
+                "$dynamicAnchor": "a"}}}"##,
+            "#/$dynamicRef",
         ),
-        (r#"{"type": "string", "format": "regex"}"#, "#/format"),
         (r#"{"type": "strin"}"#, "#/type"),
         (r#"{"$schema": "http://json-schema.org/draft-04/schema#"}"#, "#/$schema"),
         (r#"{"items": [true]}"#, "#/items"),
         (r#"{"oneOf": [{"type": "integer"}, {"minimum": 2}]}"#, "#/oneOf"),
         (r#"{"not": {"multipleOf": 2}}"#, "#/not"),
-        (r#"{"unevaluatedProperties": false}"#, "#/unevaluatedProperties"),
         ("false", "#"),
         ("7", "#"),
     ] {
@@ -686,4 +689,65 @@ fn masks_leave_what_may_come() {
     m.mask(&mut logits).unwrap();
     let left: Vec<usize> = (0..300).filter(|i| logits[*i] == 0.0).collect();
     assert_eq!(left, [usize::from(b'5'), usize::from(b't')]);
+}
+
+#[test]
+fn what_no_keyword_speaks_of_is_held_too() {
+    let m = compact(&json!({
+        "$defs": {"base": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
+        "allOf": [{"$ref": "#/$defs/base"}],
+        "anyOf": [{"required": ["a"], "properties": {"a": {"type": "null"}}},
+                  {"required": ["b"], "properties": {"b": {"type": "null"}}}],
+        "unevaluatedProperties": false
+    }))
+    .unwrap();
+    for (text, good) in [
+        (r#"{"id":1,"a":null}"#, true),
+        (r#"{"id":1,"b":null}"#, true),
+        (r#"{"id":1,"a":null,"b":null}"#, true),
+        (r#"{"id":1}"#, false),
+        (r#"{"id":1,"a":null,"c":null}"#, false),
+        (r#"{"id":1,"a":null,"b":1}"#, false),
+    ] {
+        assert_eq!(takes(&m, text), good, "{text}");
+    }
+    let m = compact(&json!({
+        "type": "array", "prefixItems": [{"const": 1}],
+        "if": {"prefixItems": [true, {"const": 2}]}, "then": true, "else": {"maxItems": 1},
+        "unevaluatedItems": {"type": "string"}
+    }));
+    let m = m.unwrap();
+    for (text, good) in [("[1]", true), ("[1,2]", true), (r#"[1,2,"c"]"#, true), ("[1,2,3]", false)]
+    {
+        assert_eq!(takes(&m, text), good, "{text}");
+    }
+}
+
+#[test]
+fn forms_that_were_compiled_before_are_told_apart() {
+    let schema = |first: &str, second: &str| json!({"type": "object", "properties": {first: {"const": 1}, second: {"const": 2}}});
+    for _ in 0..2 {
+        for (first, second) in [("a", "b"), ("b", "a")] {
+            let m = compact(&schema(first, second)).unwrap();
+            assert!(takes(&m, &format!(r#"{{"{first}":1,"{second}":2}}"#)));
+            assert!(!takes(&m, &format!(r#"{{"{second}":2,"{first}":1}}"#)));
+        }
+    }
+    for n in 0..20 {
+        assert!(takes(&compact(&json!({"const": n})).unwrap(), &n.to_string()));
+    }
+    assert!(takes(&compact(&schema("a", "b")).unwrap(), r#"{"a":1,"b":2}"#));
+}
+
+#[test]
+fn schemas_in_lark_grammars_are_read_as_all_are() {
+    let lark = |source: &str| Grammar::Lark(source.to_owned()).compile(bytes());
+    let m = lark("start: \"set \" NAME \" \" %json {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 30}\nNAME: /[a-z]+/").unwrap();
+    for (text, good) in
+        [("set x 7", true), ("set x 30", true), ("set x 31", false), ("set x", false)]
+    {
+        assert_eq!(takes(&m, text), good, "{text}");
+    }
+    let wrong = lark("start: \"a\"\n | %json {\"typo\": 1}").map(|_| ()).unwrap_err().to_string();
+    assert!(wrong.starts_with("the Lark grammar, line 2: the schema's #/typo"), "{wrong}");
 }

@@ -149,7 +149,7 @@ fn bracketed(source: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_refusal_is_told_from_a_failure() {
+fn c1_a_refusal_is_told_from_a_failure() {
     let refusals = [
         (json!([{"role": "system", "content": "a"}]), "System role not supported"),
         (
@@ -172,7 +172,7 @@ fn a_refusal_is_told_from_a_failure() {
 }
 
 #[test]
-fn one_beginning_of_sequence() {
+fn c4_one_beginning_of_sequence() {
     let user = |text: &str| json!([{"role": "user", "content": text}]);
     assert!(render(STRICT, user("hi")).unwrap().has_bos);
     assert!(!render(TURNS, user("hi")).unwrap().has_bos);
@@ -180,14 +180,14 @@ fn one_beginning_of_sequence() {
 }
 
 #[test]
-fn dates_come_from_the_caller() {
+fn c3_dates_come_from_the_caller() {
     let want = "<s>Today is 04 Jul 2025.\nuser: hi\n";
     check(TEXT, json!([{"role": "user", "content": "hi"}]), want);
 }
 
 /// A call's arguments, as APIs give them: JSON text, an object, broken text, nothing.
 #[test]
-fn arguments_of_calls() {
+fn c6_arguments_of_calls() {
     let call = |arguments: Value| {
         json!([{"role": "assistant", "content": "", "tool_calls":
             [{"function": {"name": "f", "arguments": arguments}}]}])
@@ -209,7 +209,7 @@ fn arguments_of_calls() {
 
 /// Content that is null, missing, empty or in parts, with everything else a message may have.
 #[test]
-fn shapes_of_content() {
+fn c7_shapes_of_content() {
     let empty = "<|turn|>assistant\n<|end|>\n<|turn|>assistant\n";
     check(TURNS, json!([{"role": "assistant", "content": null, "tool_calls": null}]), empty);
     check(TURNS, json!([{"role": "assistant", "tool_calls": []}]), empty);

@@ -4,7 +4,7 @@
 //! where a schema may stand.
 use crate::error::GrammarError;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Deepest nesting of a schema.
 const DEEPEST: usize = 200;
@@ -26,6 +26,10 @@ pub struct Document<'a> {
     ids: HashMap<String, String>,
     /// Address with anchor to pointer.
     anchors: HashMap<String, String>,
+    /// Those of its keys that change how others are read.
+    keys: HashSet<&'static str>,
+    /// How many schemas have a name as `$dynamicAnchor`.
+    dynamic: HashMap<String, usize>,
     /// Pointer of a schema with `$id` to its address.
     bases: HashMap<String, String>,
 }
@@ -42,10 +46,17 @@ impl<'a> Document<'a> {
             draft: draft(root)?,
             ids: HashMap::new(),
             anchors: HashMap::new(),
+            keys: HashSet::new(),
+            dynamic: HashMap::new(),
             bases: HashMap::new(),
         };
         document.collect(root, String::new(), String::new());
         Ok(document)
+    }
+
+    /// Whether any object in it has a key.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.keys.contains(key)
     }
 
     /// The value at a pointer.
@@ -74,6 +85,11 @@ impl<'a> Document<'a> {
                 if let Some(Value::String(name)) = map.get(key) {
                     self.anchors.insert(format!("{base}#{name}"), pointer.clone());
                 }
+            }
+            let asking = ["unevaluatedProperties", "unevaluatedItems"];
+            self.keys.extend(asking.into_iter().filter(|key| map.contains_key(*key)));
+            if let Some(Value::String(name)) = map.get("$dynamicAnchor") {
+                *self.dynamic.entry(name.clone()).or_default() += 1;
             }
             for (key, inner) in map.iter().filter(|(key, _)| !VALUES.contains(&key.as_str())) {
                 self.collect(inner, format!("{pointer}/{}", escape(key)), base.clone());
@@ -116,6 +132,24 @@ impl<'a> Document<'a> {
         match self.at(&target) {
             Some(_) => Ok(target),
             None => Err(format!("{reference:?} leads to nothing")),
+        }
+    }
+
+    /// The pointer that a dynamic reference leads to, wherever it is come from.
+    ///
+    /// # Errors
+    /// As [`Document::resolve`], or that the place hangs on where it is come from.
+    pub fn resolve_dynamic(&self, pointer: &str, reference: &str) -> Result<String, String> {
+        let target = self.resolve(pointer, reference)?;
+        let name = self.at(&target).and_then(|schema| schema.get("$dynamicAnchor")?.as_str());
+        let asked = reference.split_once('#').map(|(_, fragment)| fragment);
+        let count = name.filter(|name| Some(*name) == asked).and_then(|n| self.dynamic.get(n));
+        match count {
+            Some(2..) => Err(format!(
+                "several schemas have the $dynamicAnchor {:?}: use $ref",
+                name.unwrap_or_default()
+            )),
+            _ => Ok(target),
         }
     }
 

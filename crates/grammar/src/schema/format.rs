@@ -1,7 +1,7 @@
 //! The formats that are kept, each as an expression for whole strings.
 
 /// Formats of strings: exact, but where the last word says that they are narrower.
-pub const FORMATS: [(&str, &str, &str); 10] = [
+pub const FORMATS: [(&str, &str, &str); 19] = [
     ("date", DATE, "exact"),
     ("time", TIME, "without leap seconds"),
     ("date-time", DATE_TIME, "without leap seconds"),
@@ -11,6 +11,15 @@ pub const FORMATS: [(&str, &str, &str); 10] = [
     ("ipv6", IPV6, "without embedded IPv4 and zones"),
     ("email", EMAIL, "without quoted names and addresses in brackets"),
     ("hostname", HOSTNAME, "ASCII labels without double hyphens, at most four"),
+    ("idn-email", EMAIL, "as email"),
+    ("idn-hostname", HOSTNAME, "as hostname"),
+    ("json-pointer", POINTER, "exact"),
+    ("relative-json-pointer", RELATIVE_POINTER, "numbers of up to nine digits"),
+    ("iri", URI, "as uri"),
+    ("iri-reference", URI_REFERENCE, "as uri-reference"),
+    ("uri-reference", URI_REFERENCE, "as uri, or a path, query and fragment"),
+    ("uri-template", URI_TEMPLATE, "ASCII"),
+    ("regex", REGEX, "without groups, alternatives and counts"),
     ("uri", URI, "http, https, ftp, ws and wss with a host, and urn, mailto, file and data"),
 ];
 
@@ -82,11 +91,40 @@ const HOSTNAME: &str = concat!(
     "[a-zA-Z0-9]{1,31}(-[a-zA-Z0-9]{1,30})?",
     "(\\.[a-zA-Z][a-zA-Z0-9]{0,30}(-[a-zA-Z0-9]{1,30})?){0,3}"
 );
-const URI: &str = concat!(
-    "((https?|ftp|wss?)://[a-zA-Z0-9]{1,31}(-[a-zA-Z0-9]{1,30})?",
-    "(\\.[a-zA-Z][a-zA-Z0-9]{0,30}(-[a-zA-Z0-9]{1,30})?){0,3}",
-    "(:[1-9][0-9]{0,3})?(/([a-zA-Z0-9\\-._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)*",
-    "|(urn|mailto|file|data):[a-zA-Z0-9]([a-zA-Z0-9\\-._~!$&'()*+,;=:@/]|%[0-9a-fA-F]{2})*)",
-    "(\\?([a-zA-Z0-9\\-._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?",
-    "(#([a-zA-Z0-9\\-._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"
+/// Queries and fragments.
+macro_rules! tail {
+    () => {
+        concat!(
+            "(\\?([a-zA-Z0-9\\-._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?",
+            "(#([a-zA-Z0-9\\-._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"
+        )
+    };
+}
+macro_rules! uri {
+    () => {
+        concat!(
+            "((https?|ftp|wss?)://[a-zA-Z0-9]{1,31}(-[a-zA-Z0-9]{1,30})?",
+            "(\\.[a-zA-Z][a-zA-Z0-9]{0,30}(-[a-zA-Z0-9]{1,30})?){0,3}",
+            "(:[1-9][0-9]{0,3})?(/([a-zA-Z0-9\\-._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)*",
+            "|(urn|mailto|file|data):[a-zA-Z0-9]([a-zA-Z0-9\\-._~!$&'()*+,;=:@/]|%[0-9a-fA-F]{2})*)",
+            tail!()
+        )
+    };
+}
+/// A part of a path.
+macro_rules! part {
+    () => {
+        "([a-zA-Z0-9\\-._~!$&'()*+,;=@]|%[0-9a-fA-F]{2})"
+    };
+}
+const URI: &str = uri!();
+const URI_REFERENCE: &str =
+    concat!("(", uri!(), "|(/?", part!(), "+(/", part!(), "*)*)?", tail!(), ")");
+const URI_TEMPLATE: &str = concat!(
+    "([a-zA-Z0-9\\-._~!$&()*+,;=:@/?#\\[\\]]|%[0-9a-fA-F]{2}",
+    "|\\{[+#./;?&]?[a-zA-Z0-9_]+(\\.[a-zA-Z0-9_]+)*(:[1-9][0-9]{0,3}|\\*)?",
+    "(,[a-zA-Z0-9_]+(\\.[a-zA-Z0-9_]+)*(:[1-9][0-9]{0,3}|\\*)?)*\\})*"
 );
+const POINTER: &str = "(/([^/~]|~[01])*)*";
+const RELATIVE_POINTER: &str = "(0|[1-9][0-9]{0,8})(#|(/([^/~]|~[01])*)*)";
+const REGEX: &str = "\\^?(([a-zA-Z0-9 _,:;@#%&=<>!\"'~\\-]|\\.|\\\\[dDwWsS.\\\\]|\\[\\^?[a-zA-Z0-9_]+\\])[*+?]?)*\\$?";

@@ -15,6 +15,7 @@ mod number;
 mod objects;
 mod own;
 mod read;
+mod rest;
 mod rules;
 mod shape;
 mod strings;

@@ -139,15 +139,26 @@ impl<'a> Reader<'a> {
         let contains = self.contains(schema, at)?;
         let never = max.is_some_and(|max| max < min)
             || contains.as_ref().is_some_and(|c| c.max.is_some_and(|max| max < c.min));
-        let array = Arrays { prefix, rest, min, max, unique, contains };
+        let asked = self.asked();
+        let (spoken, all_spoken) = (if asked { prefix.len() } else { 0 }, asked && has_rest);
+        let array = Arrays { prefix, rest, min, max, unique, contains, spoken, all_spoken };
         Ok((!never).then_some(Shape::Array(array)))
     }
 
     fn contains(&mut self, schema: &'a Schema, at: &str) -> Result<Option<Contains>> {
         let min = self.count(schema, at, "minContains")?.unwrap_or(1);
         let max = self.count(schema, at, "maxContains")?;
-        if !schema.contains_key("contains") || (min == 0 && max.is_none()) {
+        if !schema.contains_key("contains") {
             return Ok(None);
+        }
+        if min == 0 && max.is_none() {
+            // It allows all arrays, but unevaluatedItems would have to know what it speaks of.
+            let what = "with minContains 0 is not supported where unevaluatedItems is used";
+            return if self.asked() {
+                self.refuse(&format!("{at}/contains"), what)
+            } else {
+                Ok(None)
+            };
         }
         let places = self.place(format!("{at}/contains"));
         if places.len() != 1 {
@@ -158,10 +169,12 @@ impl<'a> Reader<'a> {
     }
 
     fn objects(&mut self, schema: &'a Schema, at: &str) -> Result<Option<Shape>> {
+        let asked = self.asked();
         let mut all = Objects {
             min: self.count(schema, at, "minProperties")?.unwrap_or(0),
             max: self.count(schema, at, "maxProperties")?,
             other: self.other(schema, at)?,
+            all_spoken: asked && schema.contains_key("additionalProperties"),
             ..Objects::default()
         };
         if let Some(list) = schema.get("required") {
@@ -186,6 +199,7 @@ impl<'a> Reader<'a> {
                         }
                     }
                 }
+                all.spoken.extend(asked.then(|| name.clone()));
                 all.named.push((name.clone(), places));
             }
         }

@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     fn schema(&mut self, schema: &'a Schema, at: &str) -> Result<Vec<Shape>> {
         if self.document.draft == Draft::Seven && schema.contains_key("$ref") {
             // In draft 7, what stands beside $ref is not there.
-            return self.reference(&schema["$ref"], at);
+            return self.reference("$ref", &schema["$ref"], at);
         }
         for key in schema.keys() {
             if let Some(why) = refusal(key, self.document.draft) {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
             let more = match key.as_str() {
                 "const" => vec![self.constant(value, &here)?],
                 "enum" => self.constants(value, &here)?,
-                "$ref" => self.reference(value, at)?,
+                "$ref" | "$dynamicRef" => self.reference(key, value, at)?,
                 "allOf" => {
                     for i in 0..self.list(value, &here)?.len() {
                         let more = self.shapes_at(&format!("{here}/{i}"))?;
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
                     }
                     continue;
                 }
-                "anyOf" => self.union(value, &here)?.concat(),
+                "anyOf" => self.any_of(value, &here)?,
                 "oneOf" => self.one_of(value, &here)?,
                 "not" => self.complement(&here)?,
                 "if" => self.cases(schema, at)?,
@@ -151,13 +151,17 @@ impl<'a> Reader<'a> {
             };
             shapes = self.product(&shapes, &more, &here)?;
         }
-        Ok(shapes)
+        self.unevaluated(schema, at, shapes)
     }
 
-    fn reference(&mut self, reference: &Value, at: &str) -> Result<Vec<Shape>> {
-        let here = format!("{at}/$ref");
+    fn reference(&mut self, key: &str, reference: &Value, at: &str) -> Result<Vec<Shape>> {
+        let here = format!("{at}/{key}");
         let Some(text) = reference.as_str() else { return self.refuse(&here, "is no string") };
-        match self.document.resolve(at, text) {
+        let target = match key {
+            "$ref" => self.document.resolve(at, text),
+            _ => self.document.resolve_dynamic(at, text),
+        };
+        match target {
             Ok(target) => self.shapes_at(&target),
             Err(why) => self.refuse(&here, why),
         }

@@ -51,6 +51,9 @@ pub struct Arrays {
     pub unique: bool,
     /// How many items satisfy some places.
     pub contains: Option<Contains>,
+    /// How many first items the schema's keywords speak of, and whether they speak of all.
+    pub spoken: usize,
+    pub all_spoken: bool,
 }
 
 /// At least `min` and at most `max` items that satisfy `places`.
@@ -79,6 +82,9 @@ pub struct Objects {
     pub names: Vec<Strings>,
     pub min: u64,
     pub max: Option<u64>,
+    /// The named properties that the schema's keywords speak of, and whether they speak of all.
+    pub spoken: Vec<String>,
+    pub all_spoken: bool,
 }
 
 impl Default for Objects {
@@ -90,6 +96,8 @@ impl Default for Objects {
             names: Vec::new(),
             min: 0,
             max: None,
+            spoken: Vec::new(),
+            all_spoken: false,
         }
     }
 }
@@ -188,7 +196,9 @@ impl Arrays {
         let max = least(self.max, other.max);
         let min = self.min.max(other.min);
         let rest = both(&self.rest, &other.rest);
-        let both = Arrays { prefix, rest, min, max, unique, contains };
+        let (spoken, all_spoken) =
+            (self.spoken.max(other.spoken), self.all_spoken || other.all_spoken);
+        let both = Arrays { prefix, rest, min, max, unique, contains, spoken, all_spoken };
         Ok((max.is_none_or(|max| max >= min)).then_some(both))
     }
 }
@@ -208,6 +218,16 @@ impl Objects {
             }
         }
         Ok(never())
+    }
+
+    /// Whether one of its expressions matches a name that it does not list.
+    fn matched(&self, key: &str) -> Result<bool, String> {
+        for (keys, _) in self.other.iter().filter(|(keys, _)| !keys.all.is_empty()) {
+            if keys.hold(key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn and(&self, other: &Objects) -> Result<Option<Objects>, String> {
@@ -237,6 +257,16 @@ impl Objects {
         names.extend(other.names.iter().filter(|n| !self.names.contains(n)).cloned());
         let (min, max) = (self.min.max(other.min), least(self.max, other.max));
         let fits = max.is_none_or(|max| max >= min && max >= required.len() as u64);
-        Ok(fits.then_some(Objects { named, required, other: rest, names, min, max }))
+        let mut spoken = self.spoken.clone();
+        spoken.extend(other.spoken.iter().filter(|n| !self.spoken.contains(n)).cloned());
+        for (name, _) in &named {
+            if !spoken.contains(name) && (self.matched(name)? || other.matched(name)?) {
+                spoken.push(name.clone());
+            }
+        }
+        let all_spoken = self.all_spoken || other.all_spoken;
+        let other = rest;
+        let both = Objects { named, required, other, names, min, max, spoken, all_spoken };
+        Ok(fits.then_some(both))
     }
 }
