@@ -33,6 +33,7 @@ struct Cli {
 enum Command {
     Run(cmd::run::Args),
     Chat(cmd::chat::Args),
+    Serve(cmd::serve::Args),
     Bundle(cmd::bundle::Args),
     Inspect(cmd::inspect::Args),
     Bench(cmd::bench::Args),
@@ -66,6 +67,7 @@ fn run(command: Command, env: &Environment) -> anyhow::Result<()> {
     match command {
         Command::Run(args) => cmd::run::run(&args, env),
         Command::Chat(args) => cmd::chat::run(&args, env),
+        Command::Serve(args) => cmd::serve::run(&args, env),
         Command::Bundle(args) => cmd::bundle::run(&args, env),
         Command::Inspect(args) => cmd::inspect::run(&args, env),
         Command::Bench(args) => cmd::bench::run(&args, env),
@@ -126,15 +128,20 @@ fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::R
     };
     Ok(Environment {
         tier: text("RINFER_TIER"),
+        api_key: text("RINFER_API_KEY"),
         color: std::io::stderr().is_terminal() && text("NO_COLOR").is_none(),
         log,
         clock,
+        seconds,
         program,
         own,
     })
 }
 
 fn clock() -> DateTime {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    DateTime::from_unix(now.as_secs() as i64)
+    DateTime::from_unix(seconds() as i64)
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

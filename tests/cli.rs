@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use rinfer_testkit::{Golden, chat, safetensors, shared};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -64,6 +64,10 @@ fn failures_say_what_to_do() {
     let cases: &[(&[&str], i32, &[&str])] = &[
         (&["frobnicate"], 2, &["frobnicate"]),
         (&["run"], 2, &["no model", ".gguf"]),
+        (&["serve"], 2, &["no model", ".gguf"]),
+        (&["serve", m, m], 2, &["two models", "NAME=MODEL"]),
+        (&["serve", m, "--addr", "0.0.0.0:0"], 1, &["0.0.0.0", "--api-key"]),
+        (&["serve", m, "--addr", "here"], 2, &["--addr"]),
         (&["run", m], 2, &["no prompt"]),
         (&["run", m, "Hi", "--top-p", "1.1"], 2, &["top_p is 1.1", "0 to 1"]),
         (&["run", m, "Hi", "--top-p", "-1"], 2, &["top_p is -1"]),
@@ -548,6 +552,31 @@ fn sequences_share_passes() {
 }
 
 /// A reader that has enough ends the program quietly.
+/// R13: a server that is asked to end does, with 0.
+#[test]
+fn serves() {
+    let m = &tiny("serves");
+    let args = ["serve", &format!("tiny={m}"), "--addr", "127.0.0.1:0", "--parallel", "2"];
+    let mut child = command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    let addr = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+    let addr = addr.unwrap_or_else(|| panic!("{line:?}"));
+    let mut socket = std::net::TcpStream::connect(addr).unwrap();
+    let body =
+        r#"{"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}"#;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Content-Type: application/json\r\nContent-Length: ";
+    write!(socket, "{head}{}\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("chat.completion"), "{answer}");
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let m = &tiny("a_closed_pipe_is_no_failure");

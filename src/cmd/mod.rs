@@ -9,6 +9,7 @@ pub mod inspect;
 mod interrupt;
 mod options;
 pub mod run;
+pub mod serve;
 pub mod tokenize;
 
 pub use interrupt::Interrupt;
@@ -32,8 +33,12 @@ pub struct Environment {
     pub color: bool,
     /// `RINFER_LOG`, `--verbose`: what is said on stderr.
     pub log: Log,
+    /// `RINFER_API_KEY`: what the server's requests must have.
+    pub api_key: Option<String>,
     /// The time.
     pub clock: fn() -> DateTime,
+    /// The time, in seconds since 1970.
+    pub seconds: fn() -> u64,
     /// This program's file.
     pub program: PathBuf,
     /// Where its own model lies in it, if it has one.

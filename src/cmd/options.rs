@@ -247,7 +247,7 @@ pub fn positive(text: &str) -> Result<usize, String> {
 }
 
 /// Bytes, or a number of larger units, which are powers of 1024.
-fn bytes(text: &str) -> Result<usize, String> {
+pub fn bytes(text: &str) -> Result<usize, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[number.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 0,

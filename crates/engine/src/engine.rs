@@ -75,16 +75,21 @@ impl Engine {
         if self.batch.seqs.is_empty() {
             return false;
         }
-        match self.executor.forward(&self.batch, &mut self.logits) {
-            Ok(()) => self.pick(),
-            Err(error) => {
-                for s in std::mem::take(&mut self.running) {
-                    self.executor.state().close(s.slot);
-                    s.sink.send(Event::Failed(RequestError::Device(error.0.clone())));
-                }
-            }
+        let forward = || self.executor.forward(&self.batch, &mut self.logits);
+        match caught(forward) {
+            Ok(Ok(())) => self.pick(),
+            Ok(Err(error)) => self.abandon(&RequestError::Device(error.0)),
+            Err(panicked) => self.abandon(&panicked),
         }
         true
+    }
+
+    /// Ends all that was in a pass that failed.
+    fn abandon(&mut self, error: &RequestError) {
+        for s in std::mem::take(&mut self.running) {
+            self.executor.state().close(s.slot);
+            s.sink.send(Event::Failed(error.clone()));
+        }
     }
 
     /// Ends what was cancelled, waiting or running.
@@ -225,7 +230,9 @@ impl Engine {
             let vocab = self.logits.vocab;
             let logits = &mut self.logits.data[row * vocab..(row + 1) * vocab];
             row += 1;
-            if let Some(over) = next(s, logits, &mut self.raw) {
+            // What restricts this answer is its own, and so is its failure.
+            let over = caught(|| next(s, logits, &mut self.raw));
+            if let Some(over) = over.unwrap_or_else(|panicked| Some(Event::Failed(panicked))) {
                 self.finish(i, over);
             }
         }
@@ -250,6 +257,16 @@ impl Engine {
         });
         self.kept.push(Kept { slot: s.slot, tokens: s.tokens, prompt: s.prompt });
     }
+}
+
+/// What `work` returns, or that it panicked: that was reported where it happened.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, RequestError> {
+    // What it leaves half done belongs to sequences that are ended for it.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(|cause| {
+        let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+        RequestError::Panicked(text.unwrap_or_default())
+    })
 }
 
 /// Chooses a sequence's next token, and with a constraint those that must follow it. Returns the

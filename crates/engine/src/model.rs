@@ -167,6 +167,10 @@ impl Answer {
     pub fn usage(&self) -> Usage {
         self.usage
     }
+    /// The stop text that ended it, if one did.
+    pub fn stop(&self) -> Option<&str> {
+        self.text.stop()
+    }
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()

@@ -117,6 +117,9 @@ pub enum RequestError {
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),
+    /// A fault of this library.
+    #[error("a fault of rinfer ended the answer, and others are not touched by it: {0}")]
+    Panicked(String),
     /// The engine's thread has ended.
     #[error("the engine has stopped: load the model again")]
     Stopped,

@@ -165,6 +165,40 @@ fn j14_thoughts_are_the_models_choice() {
     assert_eq!(taken.forced(), [id(":")]);
 }
 
+/// As long as the opening text and the form begin alike, the answer may be either.
+#[test]
+fn j14_beginnings_in_common() {
+    let vocabulary = vocabulary();
+    let after = || {
+        let form = Grammar::Regex("bc".into()).compile(&vocabulary).unwrap();
+        After::new(form, &vocabulary, "</think>", Some(4)).unwrap().or_at_once("b:")
+    };
+    let form = vec![id("b"), id("c")];
+    let thoughts = [vec![id("b"), id(":"), id("c"), 1], form.clone()].concat();
+    for ids in [form, thoughts] {
+        let wishes = ids.clone();
+        let next = move |said: &[u32]| vec![wishes.get(said.len()).copied().unwrap_or(END)];
+        let (text, finish) = written(after(), 100, next);
+        let expected: String = ids.iter().map(|id| TOKENS[*id as usize]).collect();
+        assert_eq!((text, finish), (expected, Finish::Stop));
+        // Taken back from anywhere, it may be either again.
+        for most in 1..=ids.len() {
+            let mut taken = after();
+            ids.iter().for_each(|id| taken.accept(*id).unwrap());
+            taken.rollback(most).unwrap();
+            let left = ids.len() - most;
+            let mut logits = vec![0.0; VOCAB];
+            taken.mask(&mut logits).unwrap();
+            let both = left == 1;
+            assert!(!both || logits[id("c") as usize] == 0.0 && logits[id(":") as usize] == 0.0);
+            for id in &ids[left..] {
+                taken.accept(*id).unwrap();
+            }
+            assert!(taken.over(), "{most}");
+        }
+    }
+}
+
 #[test]
 fn j14_thoughts_have_a_budget() {
     let vocabulary = vocabulary();

@@ -227,6 +227,44 @@ impl Constraint for Even {
     }
 }
 
+/// A fault in what one answer is held to ends that answer, and one in a pass those that were in it.
+#[test]
+fn a_panic_ends_its_requests() {
+    struct Faulty;
+    impl Constraint for Faulty {
+        fn mask(&mut self, _: &mut [f32]) -> Result<(), GrammarError> {
+            panic!("a fault")
+        }
+        fn accept(&mut self, _: u32) -> Result<(), GrammarError> {
+            Ok(())
+        }
+        fn complete(&mut self) -> bool {
+            false
+        }
+    }
+    let (mut engine, _) = engine(Scripted::counting, limits(3, 64, 192, 8));
+    let bad = Request { constraint: Some(Box::new(Faulty)), ..greedy(&[1], 9) };
+    let (bad, good) = (engine.submit(bad).unwrap(), engine.submit(greedy(&[1], 9)).unwrap());
+    while engine.step() {}
+    let (_, Event::Failed(error)) = answer(bad) else { panic!() };
+    assert_eq!(error, RequestError::Panicked("a fault".into()));
+    assert_eq!(done(good).0, (2..11).collect::<Vec<u32>>());
+
+    let script = |tokens: &[u32]| {
+        assert!(tokens.last() != Some(&7), "not seven");
+        one_hot(tokens[tokens.len() - 1] + 1)
+    };
+    let limits = limits(2, 64, 128, 8);
+    let executor = Box::new(Scripted::new(&limits, script));
+    let mut engine = Engine::new(executor, limits, VOCAB);
+    let bad = engine.submit(greedy(&[5], 9)).unwrap();
+    while engine.step() {}
+    assert_eq!(answer(bad).0, [6, 7]);
+    let good = engine.submit(greedy(&[10], 2)).unwrap();
+    while engine.step() {}
+    assert_eq!(done(good).0, [11, 12]);
+}
+
 #[test]
 fn constraints_come_before_the_sampler() {
     for (max_tokens, expected, finish) in [

@@ -20,8 +20,13 @@ pub struct After<C> {
     /// What may be written first instead of the form, so that it comes after the closing text.
     opening: Vec<u32>,
     before: Vec<u32>,
+    /// Whether `inner` has taken all that came before: as long as that begins both the opening text and
+    /// the form.
+    both: bool,
     /// Tokens since the closing text, once it has come, or since the beginning without an opening one.
     after: Option<usize>,
+    /// How many of those, from the beginning, are the opening text's too.
+    shared: usize,
 }
 
 impl<C: Constraint> After<C> {
@@ -66,7 +71,9 @@ impl<C: Constraint> After<C> {
             },
             opening: Vec::new(),
             before: Vec::new(),
+            both: false,
             after: None,
+            shared: 0,
         })
     }
 
@@ -74,13 +81,36 @@ impl<C: Constraint> After<C> {
     pub fn or_at_once(mut self, open: &str) -> After<C> {
         let token = self.vocabulary.control(open);
         self.opening = token.map_or_else(|| self.vocabulary.tokens(open), |id| vec![id]);
+        self.both = !self.opening.is_empty();
         self
     }
 
-    /// Whether the answer may still begin with its form or with an opening text.
+    /// The next token of the opening text, where the answer may still begin with that or with its form.
     fn undecided(&self) -> Option<u32> {
-        let first = self.before.is_empty() && self.after.is_none();
-        self.opening.first().copied().filter(|_| first)
+        let open = self.opening.get(self.before.len()).copied();
+        open.filter(|_| self.both && self.after.is_none())
+    }
+
+    /// Takes a token where both may begin; `open` is the opening text's.
+    fn decide(&mut self, open: u32, id: u32) -> Result<(), GrammarError> {
+        if id != open {
+            self.inner.accept(id)?;
+            self.shared = self.before.len();
+            self.after = Some(self.shared + 1);
+            self.before.clear();
+            return Ok(());
+        }
+        let mut allowed = vec![0.0; self.vocabulary.len()];
+        self.inner.mask(&mut allowed)?;
+        let allowed = allowed.get(id as usize).is_some_and(|logit| logit.is_finite());
+        self.before.push(id);
+        if allowed && self.before.len() < self.opening.len() {
+            return self.inner.accept(id);
+        }
+        // It is the opening text: the form has yet to begin.
+        self.both = false;
+        let taken = self.before.len() - 1;
+        if taken > 0 { self.inner.rollback(taken) } else { Ok(()) }
     }
 
     /// What is left of the opening text, or of the closing one where it must come.
@@ -154,8 +184,8 @@ impl<C: Constraint> Constraint for After<C> {
     }
 
     fn accept(&mut self, id: u32) -> Result<(), GrammarError> {
-        if self.undecided().is_some_and(|open| open != id) {
-            self.after = Some(0);
+        if let Some(open) = self.undecided() {
+            return self.decide(open, id);
         }
         if let Some(after) = &mut self.after {
             self.inner.accept(id)?;
@@ -184,7 +214,11 @@ impl<C: Constraint> Constraint for After<C> {
     }
 
     fn forced(&mut self) -> Vec<u32> {
-        if self.after.is_some() { self.inner.forced() } else { self.due().to_vec() }
+        match (self.after, self.undecided()) {
+            (Some(_), _) => self.inner.forced(),
+            (None, Some(_)) => Vec::new(),
+            (None, None) => self.due().to_vec(),
+        }
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<(), GrammarError> {
@@ -196,9 +230,30 @@ impl<C: Constraint> Constraint for After<C> {
         if inner > 0 {
             self.inner.rollback(inner)?;
         }
-        let began = |n: &usize| outer == 0 && (*n > 0 || !self.before.is_empty());
-        self.after = self.after.map(|n| n - inner).filter(began);
+        let left = after - inner;
+        if self.after.is_some() && self.before.is_empty() {
+            // It began with its form: perhaps back to where that was not clear yet.
+            self.after = Some(left).filter(|left| *left > self.shared);
+            if self.after.is_none() {
+                self.before.extend_from_slice(&self.opening[..left]);
+                self.both = true;
+            }
+            return Ok(());
+        }
+        if outer == 0 {
+            self.after = self.after.map(|_| left);
+            return Ok(());
+        }
+        self.after = None;
         self.before.truncate(self.before.len() - outer);
+        if self.both {
+            return self.inner.rollback(outer);
+        }
+        if self.before.len() < self.opening.len() {
+            self.both = true;
+            let again = std::mem::take(&mut self.before);
+            return again.into_iter().try_for_each(|id| self.accept(id));
+        }
         Ok(())
     }
 }

@@ -1,2 +1,28 @@
-//! The HTTP server. Nothing is implemented yet: the binary has no `serve` command.
+//! The HTTP server: OpenAI's and Anthropic's APIs over the engine's models.
+//!
+//! A request passes `guard` (who may ask), `body` (what is a request at all) and a dialect's reader
+//! ([`fields`]: no field is overlooked), becomes a [`turn::Job`], waits at a [`gate`], and is told by
+//! the dialect's [`voice`], whole or as a stream. Nothing here asks the network for anything.
 #![forbid(unsafe_code)]
+
+mod anthropic;
+mod app;
+mod body;
+mod config;
+mod fields;
+mod gate;
+mod guard;
+mod meters;
+mod models;
+mod openai;
+mod refusal;
+mod request;
+mod sampling;
+mod serve;
+mod tokens;
+mod turn;
+mod voice;
+
+pub use config::{Config, Log};
+pub use models::{Models, Served};
+pub use serve::{Server, Stop};

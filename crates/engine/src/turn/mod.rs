@@ -9,6 +9,7 @@ mod speech;
 
 pub use scores::{Part, Scored};
 
+use crate::batch::TokenId;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::request::{Cancel, Chosen, Event, Events, Finish, RequestError, Usage};
@@ -92,7 +93,32 @@ fn switch(think: Think, vars: &mut Map<String, Value>) {
     }
 }
 
+impl Ask {
+    /// The tools that the model is shown.
+    fn shown(&self) -> &[Tool] {
+        if self.choice == ToolChoice::None { &[] } else { &self.tools }
+    }
+    /// The template's variables, with those that ask for thoughts or against them.
+    fn switched(&self, think: Think) -> Map<String, Value> {
+        let mut vars = self.vars.clone();
+        switch(think, &mut vars);
+        vars
+    }
+}
+
 impl Model {
+    /// The prompt that [`Model::turn`] goes on from: its tokens, and its text.
+    ///
+    /// # Errors
+    /// As there, of the conversation.
+    pub fn prompt(&self, ask: &Ask, think: Think) -> Result<(Vec<TokenId>, String)> {
+        let vars = ask.switched(think);
+        let (messages, tools) = (ask.messages.clone(), ask.shown().to_vec());
+        let chat = Chat { messages, tools, add_generation_prompt: true, vars };
+        let language = self.language();
+        language.render_chat(&language.format()?.admit(chat)?, self.now())
+    }
+
     /// Asks for the assistant's turn. `sampling.grammar` is about what it says, not what it thinks.
     ///
     /// # Errors
@@ -101,21 +127,12 @@ impl Model {
     pub fn turn(&self, ask: &Ask, sampling: &Sampling) -> Result<Turn> {
         let language = self.shared_language();
         let format = language.format()?;
-        let mut vars = ask.vars.clone();
-        switch(sampling.think, &mut vars);
-        let messages = ask.messages.clone();
-        let tools = match ask.choice {
-            ToolChoice::None => Vec::new(),
-            _ => ask.tools.clone(),
-        };
-        let mut callable = Tools::new(&tools);
+        let (prompt, text) = self.prompt(ask, sampling.think)?;
+        let mut callable = Tools::new(ask.shown());
         if let Some(syntax) = format.syntax.filter(|_| ask.choice != ToolChoice::None) {
-            callable = callable.with_built_in(syntax, &vars);
+            callable = callable.with_built_in(syntax, &ask.switched(sampling.think));
         }
         let callable = Arc::new(callable);
-        let chat = Chat { messages, tools, add_generation_prompt: true, vars };
-        let chat = format.admit(chat)?;
-        let (prompt, text) = language.render_chat(&chat, self.now())?;
         let mut speech =
             Speech::new(language.clone(), format, callable.clone(), &text, &sampling.stop);
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
@@ -133,7 +150,8 @@ impl Model {
         let events = self.submit(request)?;
         let (waiting, over, finish) = (Vec::new().into_iter(), false, None);
         let (scores, _model) = (ask.logprobs.map(|_| Scores::default()), self.clone());
-        Ok(Turn { events, speech, scores, waiting, over, finish, usage, calls: 0, _model })
+        let (thoughts, calls) = (0, 0);
+        Ok(Turn { events, speech, scores, waiting, over, finish, usage, thoughts, calls, _model })
     }
 }
 
@@ -272,6 +290,7 @@ pub struct Turn {
     over: bool,
     finish: Option<Finish>,
     usage: Usage,
+    thoughts: usize,
     calls: usize,
     /// Lives as long as its answers.
     _model: Model,
@@ -290,6 +309,10 @@ impl Turn {
     pub fn usage(&self) -> Usage {
         self.usage
     }
+    /// How many of them are of thoughts, with what ends those.
+    pub fn thoughts(&self) -> usize {
+        self.thoughts
+    }
     /// The stop text that ended it, if one did.
     pub fn stop(&self) -> Option<&str> {
         self.speech.stop()
@@ -305,6 +328,7 @@ impl Turn {
     }
     fn token(&mut self, chosen: Chosen) -> Vec<Delta> {
         self.usage.generated += 1;
+        self.thoughts += usize::from(self.speech.is_thinking());
         let (id, part) = (chosen.id, self.speech.part(chosen.id));
         let deltas = self.speech.push(id);
         if let Some(scores) = &mut self.scores {

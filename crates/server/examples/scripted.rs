@@ -1,0 +1,13 @@
+//! Serves a model without weights, which says what it is told to, for tests of clients: prints the
+//! address, and ends with its input.
+#![allow(clippy::unwrap_used, dead_code, reason = "tests")]
+#[path = "../tests/server/client.rs"]
+mod client;
+#[path = "../tests/server/rig.rs"]
+mod rig;
+
+fn main() {
+    let server = rig::Rig { says: None, slots: 4, context: 8000, ..rig::Rig::default() }.start();
+    println!("http://{}", server.addr);
+    let _ = std::io::stdin().read_line(&mut String::new());
+}

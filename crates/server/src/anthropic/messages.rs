@@ -1,0 +1,108 @@
+//! `POST /v1/messages`.
+use super::read;
+use super::voice::Spoken;
+use crate::app::App;
+use crate::fields::Fate::{Inert, Refused};
+use crate::fields::{Fates, Fields, expected};
+use crate::refusal::Refusal;
+use crate::request::{Asked, Wanted};
+use crate::sampling;
+use crate::turn::{Job, What};
+use rinfer_engine::sample::{Sampling, Think};
+use serde_json::Value;
+
+/// What is documented and not read.
+pub const FATES: Fates = &[
+    ("cache_control", Inert("what was computed is kept while there is room")),
+    ("container", Refused("nothing is run here")),
+    ("context_management", Refused("conversations are never cut")),
+    ("inference_geo", Inert("there is one place")),
+    ("mcp_servers", Refused("nothing is fetched")),
+    ("metadata", Inert("nothing is kept")),
+    ("service_tier", Inert("there is one")),
+];
+
+/// Reads a request.
+pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
+    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
+    let ask = read::read(&mut fields, ignored)?;
+    let most = fields.count("max_tokens")?;
+    let most = fields.needed("max_tokens", most)?;
+    let stops = stops(&mut fields)?;
+    let thinking = thinking(&mut fields, ignored)?;
+    let format = output(&mut fields, ignored)?;
+    let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
+    sampling::bound(&mut sampling, [Some(most)], &app.config);
+    sampling.stop.extend(stops);
+    if let Some((think, budget)) = thinking {
+        (sampling.think, sampling.think_budget) = (think, budget.or(sampling.think_budget));
+    }
+    sampling.grammar = format.map(std::sync::Arc::new).or(sampling.grammar);
+    let stream = fields.flag("stream")?.unwrap_or(false);
+    fields.finish(FATES, ignored)?;
+    let prompt = super::count::prompt(&served, &ask, &sampling)?;
+    let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
+    let voice = Spoken::new(id, served.name.clone(), named, prompt);
+    let job = Job { what: What::Turn(ask), sampling, n: 1 };
+    Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
+}
+
+fn stops(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
+    let list = fields.list("stop_sequences")?.unwrap_or_default();
+    let text = |v: &Value| {
+        v.as_str().map(str::to_owned).ok_or_else(|| expected("stop_sequences", "strings", v))
+    };
+    list.iter().map(text).collect()
+}
+
+/// Whether there are thoughts, and how many tokens of them.
+fn thinking(
+    fields: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Option<(Think, Option<usize>)>, Refusal> {
+    let Some(mut given) = fields.object("thinking")? else { return Ok(None) };
+    let kind = given.text("type")?;
+    let think = match given.needed("type", kind)?.as_str() {
+        "enabled" => Think::On,
+        "adaptive" => Think::Auto,
+        "disabled" => Think::Off,
+        other => {
+            let text = format!("'{other}' is none of enabled, adaptive, disabled");
+            return Err(Refusal::field(given.path("type"), text));
+        }
+    };
+    let budget = given.count("budget_tokens")?;
+    given.finish(&[("display", Inert("thoughts are shown"))], ignored)?;
+    Ok(Some((think, budget)))
+}
+
+/// `output_config`, and its older place `output_format`: a schema.
+fn output(
+    fields: &mut Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Option<rinfer_grammar::Grammar>, Refusal> {
+    let config = fields.object("output_config")?;
+    let mut format = fields.object("output_format")?;
+    if let Some(mut config) = config {
+        format = config.object("format")?.or(format);
+        config.finish(&[("effort", Inert("the model has no such setting"))], ignored)?;
+    }
+    let Some(mut format) = format else { return Ok(None) };
+    let kind = format.text("type")?;
+    match format.needed("type", kind)?.as_str() {
+        "json_schema" => sampling::schema(&mut format).map(Some),
+        other => {
+            Err(Refusal::field(format.path("type"), format_args!("'{other}' is not json_schema")))
+        }
+    }
+}
+
+/// How thoughts are asked for where only that is said.
+pub fn only_thinking(
+    fields: &mut Fields,
+    own: &Sampling,
+    ignored: &mut Vec<String>,
+) -> Result<Sampling, Refusal> {
+    let think = thinking(fields, ignored)?.map_or(own.think, |(think, _)| think);
+    Ok(Sampling { think, ..own.clone() })
+}

@@ -1,0 +1,168 @@
+//! The routes, and what they share.
+use crate::config::Config;
+use crate::meters::Meters;
+use crate::models::Models;
+use crate::openai::responses::Store;
+use crate::refusal::{Dialect, Kind, Refusal};
+use crate::request::{self, Read, json};
+use crate::serve::Stop;
+use crate::{anthropic, guard, openai, tokens};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::routing::{MethodRouter, get, post};
+use serde_json::{Value, json as object};
+use std::sync::Arc;
+
+/// What every request may use.
+pub struct App {
+    pub config: Config,
+    pub models: Models,
+    pub stop: Stop,
+    pub meters: Meters,
+    /// What responses may go on from.
+    pub store: Arc<Store>,
+    pub started: u64,
+}
+
+impl App {
+    /// Writes about what went wrong here, rather than with whoever asked.
+    pub fn note(&self, refusal: &Refusal) {
+        if refusal.kind == Kind::Failed {
+            (self.config.log)(&format!("error: {refusal}"));
+        }
+    }
+}
+
+/// Routes that take an object.
+const POSTS: &[(&str, Read)] = &[
+    ("/v1/chat/completions", openai::chat::read),
+    ("/v1/completions", openai::completions::read),
+    ("/v1/responses", openai::responses::read),
+    ("/v1/messages", anthropic::messages::read),
+    ("/v1/messages/count_tokens", anthropic::count::read),
+    ("/tokenize", tokens::tokenize),
+    ("/detokenize", tokens::detokenize),
+    ("/apply-template", tokens::apply_template),
+];
+
+/// All routes.
+pub fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*id}", get(model));
+    for (path, read) in POSTS {
+        router = router.route(path, posted(*read));
+    }
+    router
+        .fallback(unknown)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(app.clone(), around))
+        .with_state(app)
+}
+
+fn posted(read: Read) -> MethodRouter<Arc<App>> {
+    post(move |State(app): State<Arc<App>>, request: Request| request::answer(app, request, read))
+}
+
+/// Around every request: who asks, what a browser is told, and what is noted.
+async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let dialect = Dialect::of(parts.uri.path());
+    let allowed = guard::headers(&app.config, &parts.headers);
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    let mut response = match guard::admit(&app.config, &parts) {
+        Err(refusal) => refusal.response(dialect),
+        Ok(()) if method == Method::OPTIONS => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+    };
+    response.headers_mut().extend(allowed);
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    app.meters.responded(response.status());
+    (app.config.log)(&format!("{method} {path} {}", response.status().as_u16()));
+    response
+}
+
+async fn health() -> Response<Body> {
+    json(&object!({"status": "ok"}))
+}
+
+async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
+    let mut response = Response::new(Body::from(app.meters.text(app.models.all())));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+async fn models(State(app): State<Arc<App>>) -> Response<Body> {
+    let all: Vec<Value> = app.models.all().iter().map(|served| served.card(app.started)).collect();
+    let name = |served: Option<&Value>| served.map_or(Value::Null, |card| card["id"].clone());
+    json(&object!({
+        "object": "list", "data": all, "has_more": false,
+        "first_id": name(all.first()), "last_id": name(all.last()),
+    }))
+}
+
+async fn model(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response<Body> {
+    match app.models.get(Some(&id)) {
+        Ok(served) => json(&served.card(app.started)),
+        Err(refusal) => refusal.response(Dialect::OpenAi),
+    }
+}
+
+async fn unknown(request: Request) -> Response<Body> {
+    let path = request.uri().path();
+    let text = format!("there is no route {path}: docs/server.md lists all");
+    Refusal::new(Kind::NotFound, text).response(Dialect::of(path))
+}
+
+async fn other_method(request: Request) -> Response<Body> {
+    let (method, path) = (request.method(), request.uri().path());
+    let text = format!("{path} does not answer to {method}");
+    Refusal::new(Kind::Method, text).response(Dialect::of(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::{Fate, Fates};
+    use std::collections::BTreeSet;
+
+    /// What is not read is documented, word for word, and nothing else is.
+    #[test]
+    fn fields_that_are_not_read_are_documented() {
+        let text = include_str!("../../../docs/server.md");
+        let routes: [(&str, Fates); 4] = [
+            ("/v1/chat/completions", openai::chat::FATES),
+            ("/v1/completions", openai::completions::FATES),
+            ("/v1/responses", openai::responses::FATES),
+            ("/v1/messages", anthropic::messages::FATES),
+        ];
+        for (route, fates) in routes {
+            let (_, section) = text.split_once(&format!("### `{route}`\n")).unwrap();
+            let rows = section.split("\n#").next().unwrap().lines();
+            let found: BTreeSet<String> =
+                rows.filter(|row| row.starts_with("| `")).map(str::to_owned).collect();
+            let row = |(name, fate): &(&str, Fate)| match fate {
+                Fate::Refused(instead) => format!("| `{name}` | refused: {instead} |"),
+                Fate::Inert(why) => format!("| `{name}` | no effect: {why} |"),
+            };
+            assert_eq!(found, fates.iter().map(row).collect(), "{route}");
+        }
+        for (path, _) in POSTS {
+            assert!(
+                text.contains(&format!("`{path}`")) || text.contains(&format!("POST {path}`")),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the server is told when it starts.
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where the server says what happens.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How the server is set up. The default serves whoever is on this machine.
+#[derive(Clone)]
+pub struct Config {
+    /// What a request may be made with, as `Authorization: Bearer` or `x-api-key`; none asks for no key.
+    pub keys: Vec<String>,
+    /// Names besides the machine's own by which the server may be asked.
+    pub hosts: Vec<String>,
+    /// Web pages' origins, besides those of this machine, that may ask; `*` is all.
+    pub origins: Vec<String>,
+    /// Bytes of a request's body.
+    pub max_body: usize,
+    /// How long a request's body may take to come.
+    pub body_timeout: Duration,
+    /// Requests of one model that may wait for a slot.
+    pub queue: usize,
+    /// Answers have at most so many tokens, whatever is asked.
+    pub max_tokens: Option<usize>,
+    /// Refuses fields that no API documents, rather than naming them in `x-rinfer-ignored`.
+    pub strict: bool,
+    /// How long answers may go on after the server is told to stop.
+    pub drain: Duration,
+    /// Whether Ctrl-C and SIGTERM end the server, and a second one at once.
+    pub signals: bool,
+    /// Seconds since 1970.
+    pub clock: fn() -> u64,
+    /// A random number of at least 32 bits, for seeds and names.
+    pub draw: fn() -> u64,
+    /// One line about each request, and about what goes wrong.
+    pub log: Log,
+}
+
+impl Config {
+    /// The default, with a clock and a source of chance.
+    pub fn new(clock: fn() -> u64, draw: fn() -> u64) -> Config {
+        Config {
+            keys: Vec::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            max_body: 32 << 20,
+            body_timeout: Duration::from_secs(60),
+            queue: 64,
+            max_tokens: None,
+            strict: false,
+            drain: Duration::from_secs(5),
+            signals: false,
+            clock,
+            draw,
+            log: Arc::new(|_| {}),
+        }
+    }
+    /// A name for an answer, such as `chatcmpl-0123456789abcdef01234567`.
+    pub(crate) fn name(&self, prefix: &str) -> String {
+        let part = || (self.draw)() as u32;
+        format!("{prefix}{:08x}{:08x}{:08x}", part(), part(), part())
+    }
+}

@@ -1,0 +1,124 @@
+//! One answer as OpenAI's chat API has it: what it says, thinks and calls, and how a part of that is
+//! sent. The whole message is the sum of what was sent.
+use super::{logprobs, reason};
+use crate::turn::{End, Score};
+use rinfer_engine::request::Finish;
+use rinfer_text::reply::Delta;
+use serde_json::{Map, Value, json};
+
+/// An answer as far as it was told.
+#[derive(Default)]
+pub struct Choice {
+    content: String,
+    reasoning: String,
+    calls: Vec<Call>,
+    /// The text of a call that broke: if the answer was not cut off there, it was none.
+    broken: Option<String>,
+    scores: Vec<Score>,
+    /// How many of those a stream has sent.
+    told: usize,
+    pub end: Option<End>,
+}
+
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Choice {
+    /// Takes a part, and returns the deltas that send it.
+    /// `named` is what its calls are named after.
+    pub fn push(&mut self, delta: Delta, named: &str) -> Vec<Value> {
+        let mut deltas = self.unbreak();
+        deltas.extend(match delta {
+            Delta::Content(text) => Some(self.say(text)),
+            Delta::Reasoning(text) => {
+                self.reasoning += &text;
+                Some(json!({"reasoning_content": text}))
+            }
+            Delta::Open { name, .. } => {
+                let id = format!("{named}_{}", self.calls.len());
+                let call = Call { id, name, arguments: String::new() };
+                let told = json!({"tool_calls": [{
+                    "index": self.calls.len(), "id": call.id, "type": "function",
+                    "function": {"name": call.name, "arguments": ""},
+                }]});
+                self.calls.push(call);
+                Some(told)
+            }
+            Delta::Arguments { json, .. } => {
+                let index = self.calls.len().saturating_sub(1);
+                self.calls.iter_mut().last().map(|call| {
+                    call.arguments += &json;
+                    json!({"tool_calls": [{"index": index, "function": {"arguments": json}}]})
+                })
+            }
+            Delta::Close { .. } => None,
+            Delta::Broken { text, .. } => {
+                self.broken = Some(text);
+                None
+            }
+        });
+        deltas
+    }
+    /// Takes how probable the tokens were that are said next.
+    pub fn score(&mut self, scores: Vec<Score>) {
+        self.scores.extend(scores);
+    }
+    /// Of the tokens that were not told yet.
+    pub fn untold(&mut self) -> Value {
+        let from = std::mem::replace(&mut self.told, self.scores.len());
+        of_tokens(&self.scores[from..])
+    }
+    /// Of all tokens.
+    pub fn logprobs(&self) -> Value {
+        of_tokens(&self.scores)
+    }
+    /// Takes the end, and returns the deltas that are left.
+    pub fn end(&mut self, end: End) -> Vec<Value> {
+        if end.finish == Finish::Length {
+            self.broken = None;
+        }
+        self.end = Some(end);
+        self.unbreak()
+    }
+    /// The whole message.
+    pub fn message(&self) -> Value {
+        let mut message = Map::new();
+        message.insert("role".into(), "assistant".into());
+        let only_calls = self.content.is_empty() && !self.calls.is_empty();
+        let content = if only_calls { Value::Null } else { self.content.as_str().into() };
+        message.insert("content".into(), content);
+        if !self.reasoning.is_empty() {
+            message.insert("reasoning_content".into(), self.reasoning.as_str().into());
+        }
+        message.insert("refusal".into(), Value::Null);
+        if !self.calls.is_empty() {
+            let call = |call: &Call| {
+                json!({
+                    "id": call.id, "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                })
+            };
+            message.insert("tool_calls".into(), self.calls.iter().map(call).collect());
+        }
+        message.into()
+    }
+    pub fn reason(&self) -> &'static str {
+        self.end.as_ref().map_or("stop", reason)
+    }
+    fn say(&mut self, text: String) -> Value {
+        self.content += &text;
+        json!({"content": text})
+    }
+    /// A call that broke, and after which the answer went on, was text.
+    fn unbreak(&mut self) -> Vec<Value> {
+        let text = self.broken.take();
+        text.map(|text| self.say(text)).into_iter().collect()
+    }
+}
+
+fn of_tokens(scores: &[Score]) -> Value {
+    if scores.is_empty() { Value::Null } else { logprobs::content(scores) }
+}

@@ -1,0 +1,93 @@
+//! From an HTTP request to a response: what all routes have in common.
+use crate::app::App;
+use crate::body;
+use crate::fields::Fields;
+use crate::models::Served;
+use crate::refusal::{Dialect, Kind, Refusal};
+use crate::turn::{self, Job};
+use crate::voice::{Telling, Voice};
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Request, Response, header};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Names the fields of a request that no API documents.
+const IGNORED: HeaderName = HeaderName::from_static("x-rinfer-ignored");
+
+/// What a request asks for.
+pub enum Wanted {
+    /// Something that is known at once.
+    Value(Value),
+    /// An answer of a model.
+    Answer(Box<Asked>),
+}
+
+/// An answer that is asked for.
+pub struct Asked {
+    pub served: Arc<Served>,
+    pub job: Job,
+    /// Who tells it.
+    pub voice: Box<dyn Voice>,
+    /// Whether it is told as it comes.
+    pub stream: bool,
+}
+
+/// Reads a route's request. Names of fields that nobody documents are added to the list.
+pub type Read = fn(&App, Fields, &mut Vec<String>) -> Result<Wanted, Refusal>;
+
+/// Answers a request whose body is an object.
+pub async fn answer(app: Arc<App>, request: Request<Body>, read: Read) -> Response<Body> {
+    let dialect = Dialect::of(request.uri().path());
+    match respond(&app, request, read).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            app.note(&refusal);
+            refusal.response(dialect)
+        }
+    }
+}
+
+async fn respond(
+    app: &Arc<App>,
+    request: Request<Body>,
+    read: Read,
+) -> Result<Response<Body>, Refusal> {
+    let (parts, body) = request.into_parts();
+    let object = body::object(&app.config, &parts.headers, body).await?;
+    let mut ignored = Vec::new();
+    let wanted = read(app, Fields::new(object), &mut ignored)?;
+    if app.config.strict && !ignored.is_empty() {
+        let text = format!(
+            "is not a field of this API; known to no version of it: {}",
+            ignored.join(", ")
+        );
+        return Err(Refusal::field(&ignored[0], text).code("unknown_parameter"));
+    }
+    let mut response = match wanted {
+        Wanted::Value(value) => json(&value),
+        Wanted::Answer(asked) => {
+            let Asked { served, job, voice, stream } = *asked;
+            if app.stop.is_set() {
+                return Err(Refusal::new(Kind::Stopping, "the server is about to end"));
+            }
+            let answers = turn::begin(&served, job).await?;
+            let (stop, counts) = (app.stop.clone(), app.clone());
+            let count = Box::new(move |end: &turn::End| counts.meters.answered(end));
+            Telling { answers, voice, stop, count }.respond(stream).await?
+        }
+    };
+    if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
+        && !ignored.is_empty()
+    {
+        response.headers_mut().insert(IGNORED, names);
+    }
+    Ok(response)
+}
+
+/// A response of JSON.
+pub fn json(value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(value.to_string()));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

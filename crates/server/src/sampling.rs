@@ -1,0 +1,153 @@
+//! How tokens are chosen: the fields that OpenAI's APIs and rinfer's extensions have in common.
+use crate::config::Config;
+use crate::fields::{Fields, expected};
+use crate::refusal::Refusal;
+use rinfer_engine::batch::TokenId;
+use rinfer_engine::sample::{Sampling, Think};
+use rinfer_grammar::{Grammar, Spacing};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Texts that may end an answer.
+const STOPS: usize = 64;
+
+/// Reads what is said about sampling; the rest is the model's own.
+pub fn read(fields: &mut Fields, own: &Sampling, config: &Config) -> Result<Sampling, Refusal> {
+    let mut s = own.clone();
+    fn set<T>(to: &mut T, given: Option<T>) {
+        if let Some(given) = given {
+            *to = given;
+        }
+    }
+    set(&mut s.temperature, fields.number("temperature")?);
+    set(&mut s.top_p, fields.number("top_p")?);
+    set(&mut s.top_k, fields.count("top_k")?);
+    set(&mut s.min_p, fields.number("min_p")?);
+    set(&mut s.repeat_penalty, fields.number("repeat_penalty")?);
+    set(&mut s.repeat_last_n, fields.count("repeat_last_n")?);
+    set(&mut s.presence_penalty, fields.number("presence_penalty")?);
+    set(&mut s.frequency_penalty, fields.number("frequency_penalty")?);
+    s.seed = fields.seed("seed")?.unwrap_or_else(config.draw);
+    s.stop.extend(stop(fields)?);
+    s.logit_bias.extend(bias(fields)?);
+    s.think_budget = fields.count("think_budget")?.or(s.think_budget);
+    s.grammar = form(fields)?.map(Arc::new).or(s.grammar);
+    Ok(s)
+}
+
+/// The least of what is asked and what the server allows.
+pub fn bound(s: &mut Sampling, asked: impl IntoIterator<Item = Option<usize>>, config: &Config) {
+    s.max_tokens = asked.into_iter().flatten().min().or(s.max_tokens);
+    s.max_tokens = s.max_tokens.into_iter().chain(config.max_tokens).min();
+}
+
+/// `stop`: a text or a list of them.
+fn stop(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
+    let path = fields.path("stop");
+    let Some(value) = fields.value("stop") else { return Ok(Vec::new()) };
+    let text = |v: &Value| v.as_str().map(str::to_owned);
+    let all = match &value {
+        Value::Array(list) => list.iter().map(text).collect(),
+        one => text(one).map(|one| vec![one]),
+    };
+    let all: Vec<String> =
+        all.ok_or_else(|| expected(&path, "a string or a list of strings", &value))?;
+    if all.len() > STOPS {
+        return Err(Refusal::field(
+            path,
+            format_args!("has {} texts: at most {STOPS} are allowed", all.len()),
+        ));
+    }
+    Ok(all)
+}
+
+/// `logit_bias`: by token id.
+fn bias(fields: &mut Fields) -> Result<Vec<(TokenId, f32)>, Refusal> {
+    let path = fields.path("logit_bias");
+    let Some(map) = fields.map("logit_bias")? else { return Ok(Vec::new()) };
+    let one = |(id, bias): (&String, &Value)| {
+        let at = format!("{path}.{id}");
+        let token = id.parse().map_err(|_| Refusal::field(&at, "the name is no token id"))?;
+        let bias = bias.as_f64().ok_or_else(|| expected(&at, "a number", bias))?;
+        Ok((TokenId(token), bias as f32))
+    };
+    map.iter().map(one).collect()
+}
+
+/// What the answer is held to: `response_format`, or one of rinfer's own `regex`, `grammar`, `choice`.
+fn form(fields: &mut Fields) -> Result<Option<Grammar>, Refusal> {
+    let regex = fields.text("regex")?.map(Grammar::Regex);
+    let grammar = fields
+        .text("grammar")?
+        .map(|text| if text.contains("::=") { Grammar::Gbnf(text) } else { Grammar::Lark(text) });
+    let choices = choices(fields)?.map(Grammar::Choice);
+    let format = match fields.object("response_format")? {
+        Some(format) => response_format(format)?,
+        None => None,
+    };
+    let given: Vec<Grammar> = [regex, grammar, choices, format].into_iter().flatten().collect();
+    if given.len() > 1 {
+        let text = "regex, grammar, choice and response_format each hold the answer to a form: give one of them";
+        return Err(Refusal::new(crate::refusal::Kind::Invalid, text));
+    }
+    Ok(given.into_iter().next())
+}
+
+fn choices(fields: &mut Fields) -> Result<Option<Vec<String>>, Refusal> {
+    let path = fields.path("choice");
+    let Some(list) = fields.list("choice")? else { return Ok(None) };
+    let text = |v: &Value| {
+        v.as_str().map(str::to_owned).ok_or_else(|| expected(&path, "a list of strings", v))
+    };
+    list.iter().map(text).collect::<Result<_, _>>().map(Some)
+}
+
+/// A form as responses have it: a schema stands in the format itself.
+pub fn format(mut format: Fields) -> Result<Option<Grammar>, Refusal> {
+    if format.peek("type").is_some_and(|kind| kind == "json_schema") {
+        return schema(&mut format).map(Some);
+    }
+    response_format(format)
+}
+
+/// OpenAI's `response_format`.
+fn response_format(mut format: Fields) -> Result<Option<Grammar>, Refusal> {
+    let kind = format.text("type")?;
+    match format.needed("type", kind)?.as_str() {
+        "text" => Ok(None),
+        "json_object" => Ok(Some(Grammar::Object(Spacing::default()))),
+        "json_schema" => {
+            let given = format.object("json_schema")?;
+            let mut given = format.needed("json_schema", given)?;
+            schema(&mut given).map(Some)
+        }
+        other => {
+            let text = format!("'{other}' is none of text, json_object, json_schema");
+            Err(Refusal::field(format.path("type"), text))
+        }
+    }
+}
+
+/// A named schema.
+pub fn schema(given: &mut Fields) -> Result<Grammar, Refusal> {
+    let (path, schema) = (given.path("schema"), given.value("schema"));
+    let schema = given.needed("schema", schema)?;
+    if !schema.is_object() && !schema.is_boolean() {
+        return Err(expected(&path, "a JSON Schema", &schema));
+    }
+    Ok(Grammar::Schema(schema, Spacing::default()))
+}
+
+/// `reasoning_effort`: whether there are thoughts, and for templates that know degrees, how many.
+pub fn effort(s: &mut Sampling, effort: Option<&str>, path: &str) -> Result<(), Refusal> {
+    s.think = match effort {
+        None => s.think,
+        Some("none") => Think::Off,
+        Some("minimal" | "low" | "medium" | "high" | "xhigh") => Think::On,
+        Some(other) => {
+            let text = format!("'{other}' is none of none, minimal, low, medium, high, xhigh");
+            return Err(Refusal::field(path, text));
+        }
+    };
+    Ok(())
+}

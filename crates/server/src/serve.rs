@@ -1,0 +1,180 @@
+//! The server's life: it listens, answers, and ends when it is told to.
+use crate::app::{App, router};
+use crate::config::Config;
+use crate::meters::Meters;
+use crate::models::Models;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a request's head may take.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// Tells a server to end, from any thread.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Sender<Stage>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// Nothing new is begun.
+    Draining,
+    /// Nothing is finished, either.
+    Forced,
+}
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop(watch::channel(Stage::Serving).0)
+    }
+}
+
+impl Stop {
+    /// Asks for the end: answers have [`Config::drain`] to be finished. Asked again, they end at once.
+    pub fn stop(&self) {
+        self.0.send_modify(|stage| {
+            *stage = if *stage == Stage::Serving { Stage::Draining } else { Stage::Forced };
+        });
+    }
+    pub(crate) fn is_set(&self) -> bool {
+        *self.0.borrow() > Stage::Serving
+    }
+    async fn reached(&self, stage: Stage) {
+        // It can't close: it is held here.
+        let _ = self.0.subscribe().wait_for(|now| *now >= stage).await;
+    }
+    /// Waits until answers must end.
+    pub(crate) async fn forced(&self) {
+        self.reached(Stage::Forced).await;
+    }
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    app: Arc<App>,
+    drain: Duration,
+}
+
+impl Server {
+    /// Listens at an address.
+    ///
+    /// # Errors
+    /// If the address can't be had, or is not this machine's own and no key is asked for.
+    pub fn bind(
+        addr: SocketAddr,
+        config: Config,
+        models: Models,
+        stop: Stop,
+    ) -> io::Result<Server> {
+        if !addr.ip().is_loopback() && config.keys.is_empty() {
+            let text = format!(
+                "{addr} can be reached from other machines: a key must be asked for (--api-key)"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        let listener = TcpListener::bind(addr)?;
+        listener.set_nonblocking(true)?;
+        let (started, drain) = ((config.clock)(), config.drain);
+        let app = Arc::new(App {
+            config,
+            models,
+            stop,
+            meters: Meters::default(),
+            store: Arc::default(),
+            started,
+        });
+        Ok(Server { listener, app, drain })
+    }
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+    /// Serves until it is told to stop.
+    ///
+    /// # Errors
+    /// If the system gives no threads.
+    pub fn run(self) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(4096)
+            .thread_name("rinfer-http")
+            .enable_all()
+            .build()?;
+        let served = runtime.block_on(self.serve());
+        runtime.shutdown_background();
+        served
+    }
+    async fn serve(self) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let stop = self.app.stop.clone();
+        if self.app.config.signals {
+            tokio::spawn(watch_signals(stop.clone()));
+        }
+        let router = router(self.app);
+        let connections = GracefulShutdown::new();
+        let mut server = http1::Builder::new();
+        server.timer(TokioTimer::new()).header_read_timeout(HEAD);
+        loop {
+            let accepted = tokio::select! {
+                () = stop.reached(Stage::Draining) => break,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else {
+                // Too many files are open, mostly: those that are need a moment to be closed.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            // Pieces of an answer are small and each is wanted at once.
+            let _ = stream.set_nodelay(true);
+            let service = TowerToHyperService::new(router.clone());
+            let connection = server.serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connections.watch(connection));
+        }
+        drop(listener);
+        let closed = connections.shutdown();
+        tokio::pin!(closed);
+        let drained = tokio::select! {
+            () = &mut closed => true,
+            () = tokio::time::sleep(self.drain) => false,
+            () = stop.forced() => false,
+        };
+        if !drained {
+            stop.stop();
+            // Streams say that they end.
+            let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
+        }
+        Ok(())
+    }
+}
+
+/// Each signal asks for the end.
+async fn watch_signals(stop: Stop) {
+    #[cfg(unix)]
+    let mut ends = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+    loop {
+        #[cfg(unix)]
+        let ended = async {
+            match &mut ends {
+                Some(ends) => ends.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        #[cfg(not(unix))]
+        let ended = std::future::pending::<Option<()>>();
+        tokio::select! {
+            _ = ended => {}
+            pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },
+        }
+        stop.stop();
+    }
+}

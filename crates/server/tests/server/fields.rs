@@ -1,0 +1,257 @@
+//! Fields of requests: none is overlooked.
+use crate::client::{post_with, send};
+use crate::rig::{CONTEXT, Rig, asking};
+use rinfer_server::Config;
+use serde_json::{Value, json};
+
+/// M1, M9: what is out of its range is refused by name.
+#[test]
+fn m1_m9_ranges() {
+    let server = Rig::default().start();
+    let refused = [
+        ("temperature", json!(-1)),
+        ("temperature", json!("warm")),
+        ("top_p", json!(1.1)),
+        ("top_p", json!(-1)),
+        ("min_p", json!(2)),
+        ("repeat_penalty", json!(0)),
+        ("max_tokens", json!(0)),
+        ("max_tokens", json!(-1)),
+        ("max_tokens", json!(1.5)),
+        ("n", json!(0)),
+        ("n", json!(1000)),
+        ("seed", json!("x")),
+        ("stop", json!(7)),
+        ("stop", json!([""])),
+        ("logit_bias", json!({"x": 1})),
+        ("logit_bias", json!({"99999": 1})),
+        ("stream", json!("yes")),
+        ("stream_options", json!(7)),
+        ("tools", json!({})),
+        ("tool_choice", json!("maybe")),
+        ("response_format", json!({"type": "xml"})),
+        ("reasoning_effort", json!("very")),
+        ("modalities", json!(["audio"])),
+    ];
+    for (name, value) in refused {
+        let mut more = json!({});
+        more[name] = value.clone();
+        let response = server.chat(more);
+        assert_eq!(response.status, 400, "{name}: {value}");
+        let error = response.json()["error"].clone();
+        let param = error["param"].as_str().unwrap_or_default();
+        assert!(param.starts_with(name), "{name}: {error}");
+        assert_eq!(error["type"], "invalid_request_error");
+    }
+    for (name, value) in [
+        ("temperature", json!(0)),
+        ("temperature", json!(1e-38)),
+        ("top_p", json!(0)),
+        ("top_p", json!(1)),
+        ("top_k", json!(0)),
+        ("min_p", json!(1)),
+        ("temperature", Value::Null),
+    ] {
+        let mut more = json!({});
+        more[name] = value;
+        assert_eq!(server.chat(more).status, 200, "{name}");
+    }
+}
+
+/// M9: of two limits the smaller holds, and the server's holds in any case.
+#[test]
+fn m9_limits() {
+    let rig = Rig::saying("0123456789");
+    let config = Config { max_tokens: Some(6), ..rig.config.clone() };
+    let server = Rig { config, ..rig }.start();
+    for (more, expected) in [
+        (json!({"max_tokens": 2, "max_completion_tokens": 4}), 2),
+        (json!({"max_tokens": 4, "max_completion_tokens": 2}), 2),
+        (json!({"max_completion_tokens": 3}), 3),
+        (json!({"max_tokens": 50}), 6),
+        (json!({}), 6),
+    ] {
+        let body = server.chat(more).json();
+        assert_eq!(body["usage"]["completion_tokens"], expected);
+        assert_eq!(body["choices"][0]["finish_reason"], "length");
+    }
+}
+
+/// M4, M5: seeds are heard, and change nothing else.
+#[test]
+fn m4_m5_unknown_fields_are_named() {
+    let server = Rig::default().start();
+    let response = server
+        .chat(json!({"options": {"seed": 1}, "num_ctx": 5, "seed": 3, "x": null, "user": "me"}));
+    assert_eq!(
+        (response.status, response.header("x-rinfer-ignored")),
+        (200, Some("options, num_ctx, x"))
+    );
+    assert_eq!(server.chat(json!({"user": "me", "store": true})).header("x-rinfer-ignored"), None);
+    let rig = Rig::default();
+    let strict = Rig { config: Config { strict: true, ..rig.config.clone() }, ..rig }.start();
+    let refused = strict.chat(json!({"num_ctx": 5}));
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json()["error"]["param"], "num_ctx");
+}
+
+/// What an API documents and is not offered is refused, unless it asks for nothing.
+#[test]
+fn documented_fields_are_refused_by_name() {
+    let server = Rig::default().start();
+    for (name, value) in [
+        ("functions", json!([{"name": "x"}])),
+        ("audio", json!({"voice": "x"})),
+        ("prediction", json!({"type": "content"})),
+        ("web_search_options", json!({"x": 1})),
+    ] {
+        let mut more = json!({});
+        more[name] = value;
+        let error = server.chat(more).json()["error"].clone();
+        assert_eq!(
+            (&error["param"], &error["code"]),
+            (&json!(name), &json!("unsupported_parameter"))
+        );
+    }
+    assert_eq!(server.chat(json!({"functions": [], "audio": null, "logprobs": false})).status, 200);
+}
+
+/// X1, X2: prompts are never cut; what is too long is told with both numbers.
+#[test]
+fn x1_x2_long_prompts() {
+    let server = Rig::default().start();
+    // The begin token, and what the template adds.
+    let frame = 1 + "[user][assistant]".len();
+    let ask = |length: usize| {
+        server.post("/v1/chat/completions", &json!({
+            "model": "scripted", "messages": [{"role": "user", "content": "x".repeat(length - frame)}]}))
+    };
+    let body = ask(CONTEXT - 1).json();
+    assert_eq!(
+        (&body["usage"]["completion_tokens"], &body["choices"][0]["finish_reason"]),
+        (&json!(1), &json!("length"))
+    );
+    for length in [CONTEXT, CONTEXT + 1, 3 * CONTEXT] {
+        let response = ask(length);
+        assert_eq!(response.status, 400);
+        let error = response.json()["error"].clone();
+        assert_eq!(error["code"], "context_length_exceeded");
+        let says = error["message"].as_str().unwrap();
+        assert!(
+            says.contains(&length.to_string()) && says.contains(&CONTEXT.to_string()),
+            "{says}"
+        );
+    }
+}
+
+/// A10: a model that is not there is not another.
+#[test]
+fn a10_models_by_name() {
+    let server = Rig::default().start();
+    for name in [
+        "Scripted",
+        "",
+        "scripted ",
+        "../scripted",
+        "..\\scripted",
+        "%2e%2e/x",
+        "/etc/passwd",
+        "CON",
+    ] {
+        let response = server.post("/v1/chat/completions", &asking(json!({"model": name})));
+        assert_eq!(response.status, 404, "{name}");
+        let error = response.json()["error"].clone();
+        assert_eq!(error["code"], "model_not_found");
+        assert!(
+            error["message"].as_str().unwrap().contains("'scripted', 'other/model'"),
+            "{error}"
+        );
+    }
+    assert_eq!(server.post("/v1/chat/completions", &asking(json!({"model": null}))).status, 400);
+    let other = server.chat(json!({"model": "other/model"})).json();
+    assert_eq!(
+        (&other["model"], &other["choices"][0]["message"]["content"]),
+        (&json!("other/model"), &json!("Other."))
+    );
+    let list = server.get("/v1/models").json();
+    let names: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|m| &m["id"]).collect();
+    assert_eq!(names, ["scripted", "other/model"]);
+    assert_eq!(server.get("/v1/models/other/model").json(), list["data"][1]);
+    assert_eq!(server.get("/v1/models/x").status, 404);
+}
+
+/// R4: deep nesting, wherever it is.
+#[test]
+fn r4_depth() {
+    let server = Rig::default().start();
+    let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    for depth in [200, 1000, 100_000] {
+        for field in
+            ["messages", "metadata", "unknown", "tools", "response_format", "chat_template_kwargs"]
+        {
+            let body = format!("{{\"model\": \"scripted\", \"{field}\": {}}}", deep(depth));
+            let response = post_with(server.addr, "/v1/chat/completions", "", &body);
+            assert_eq!(response.status, 400, "{field}");
+        }
+        assert_eq!(post_with(server.addr, "/v1/chat/completions", "", &deep(depth)).status, 400);
+        let open = "[".repeat(depth);
+        assert_eq!(post_with(server.addr, "/v1/chat/completions", "", &open).status, 400);
+    }
+    // What the parser lets through is refused by the schema's reader, or harmless.
+    let body = format!(
+        "{{\"model\": \"scripted\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hi\"}}], \"metadata\": {}}}",
+        deep(100)
+    );
+    assert_eq!(post_with(server.addr, "/v1/chat/completions", "", &body).status, 200);
+    assert_eq!(server.chat(json!({})).status, 200);
+}
+
+#[test]
+fn bodies_that_are_none() {
+    let server = Rig::default().start();
+    for body in ["", "{", "7", "\u{0}", "{\"model\": \"scripted\"} x"] {
+        let response = post_with(server.addr, "/v1/chat/completions", "", body);
+        assert_eq!(response.status, 400, "{body:?}");
+    }
+    let head = |kind: &str| {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: 2\r\nConnection: close\r\n\r\n"
+        )
+    };
+    for kind in [
+        "",
+        "Content-Type: text/plain\r\n",
+        "Content-Type: application/jsonx\r\n",
+        "Content-Type: application/json\r\nContent-Encoding: gzip\r\n",
+    ] {
+        assert_eq!(send(server.addr, &head(kind), b"{}").status, 415, "{kind}");
+    }
+    let good = head("Content-Type: Application/JSON; charset=utf-8\r\n");
+    assert_eq!(send(server.addr, &good, b"{}").status, 400);
+    let unknown = server.get("/v1/chats");
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.json()["error"]["message"].as_str().unwrap().contains("/v1/chats"));
+    assert_eq!(server.get("/v1/chat/completions").status, 405);
+}
+
+/// As llama-server has them.
+#[test]
+fn tokens() {
+    let server = Rig::default().start();
+    let tokenize = |more: Value| {
+        let mut body = json!({"model": "scripted", "content": "Hi<s>"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post("/tokenize", &body).json()["tokens"].clone()
+    };
+    let plain = crate::rig::ids("Hi");
+    assert_eq!(tokenize(json!({})), json!([plain[0], plain[1], 1]));
+    assert_eq!(tokenize(json!({"add_special": true}))[0], 1);
+    assert_eq!(tokenize(json!({"parse_special": false})), json!(crate::rig::ids("Hi<s>")));
+    assert_eq!(tokenize(json!({"with_pieces": true}))[0], json!({"id": plain[0], "piece": "H"}));
+    let text = server.post("/detokenize", &json!({"model": "scripted", "tokens": plain})).json();
+    assert_eq!(text, json!({"content": "Hi"}));
+    let bad = server.post("/detokenize", &json!({"model": "scripted", "tokens": [256]}));
+    assert_eq!(bad.status, 400);
+    let prompt = server.post("/apply-template", &asking(json!({}))).json();
+    assert_eq!(prompt, json!({"prompt": "[user]Hi[assistant]"}));
+}
