@@ -71,11 +71,17 @@ pub(super) fn plan<'a>(
         let dtype = types.get(&*planned.name).copied().unwrap_or(own);
         all.push(entry(filed, Planned { dtype, ..planned.clone() }, &moved, times));
     }
-    if let Some(odd) = all.iter().find(|t| t.planned.dtype.format().ggml.is_none()) {
-        let (name, found) = (&odd.planned.name, odd.planned.dtype.name());
-        return Err(refuse(format!("'{name}' is {found}, a type that GGUF has not: take f32")));
+    if let Some(problem) = unknown_type(&all) {
+        return Err(refuse(problem));
     }
     Ok(Plan { metadata, tensors: all, weights: Box::new(checkpoint), name: &opened.name, unsaid })
+}
+
+/// What is said of a tensor whose type GGUF has not.
+fn unknown_type(all: &[Stored]) -> Option<String> {
+    let odd = all.iter().find(|t| t.planned.dtype.format().ggml.is_none())?;
+    let (name, found) = (&odd.planned.name, odd.planned.dtype.name());
+    Some(format!("'{name}' is {found}, a type that GGUF has not: take f32"))
 }
 
 /// What the file is.
