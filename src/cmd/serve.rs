@@ -64,6 +64,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let mut options = args.loading.load(env);
         options.sequences = args.parallel;
         let model = load(path, options, env)?;
+        model.prepare_forms();
         let mut sampling = model.language().sampling.clone();
         // The bound on answers is the server's.
         let bound = sampling.max_tokens;
