@@ -324,6 +324,7 @@ fn escape_sums(tag: &str) -> String {
 mod tests {
     use super::*;
 
+    /// C2: Hugging Face's tag is none of Jinja's.
     #[test]
     fn tags_are_rewritten_and_text_is_not() {
         let cases = [
