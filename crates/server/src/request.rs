@@ -9,6 +9,7 @@ use crate::voice::{Telling, Voice};
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Request, Response, header};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names the fields of a request that no API documents.
@@ -73,7 +74,8 @@ async fn respond(
             let answers = turn::begin(&served, job).await?;
             let (stop, counts) = (app.stop.clone(), app.clone());
             let count = Box::new(move |end: &turn::End| counts.meters.answered(end));
-            Telling { answers, voice, stop, count }.respond(stream).await?
+            let broken = BTreeMap::new();
+            Telling { answers, voice, stop, count, broken }.respond(stream).await?
         }
     };
     if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))

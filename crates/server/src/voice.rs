@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, Response, header};
 use rinfer_engine::request::Finish;
 use rinfer_text::reply::Delta;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, channel};
@@ -42,7 +43,7 @@ impl Frame {
 pub trait Voice: Send + 'static {
     /// Before anything.
     fn begin(&mut self) -> Vec<Frame>;
-    /// A part of answer `i`.
+    /// A part of answer `i`; a call that is not closed was cut off.
     fn delta(&mut self, i: usize, delta: Delta) -> Vec<Frame>;
     /// How probable the tokens were that answer `i` says next.
     fn scores(&mut self, i: usize, scores: Vec<Score>) {
@@ -71,6 +72,8 @@ pub struct Telling {
     pub voice: Box<dyn Voice>,
     pub stop: Stop,
     pub count: Count,
+    /// Texts of calls that broke, by answer, as long as it is not clear what they are.
+    pub broken: BTreeMap<usize, String>,
 }
 
 impl Telling {
@@ -167,16 +170,22 @@ impl Telling {
     }
 
     fn piece(&mut self, i: usize, piece: Piece) -> Vec<Frame> {
+        let cut = matches!(&piece, Piece::End(end) if end.finish == Finish::Length);
+        // A call that broke is one that was cut off, or it was none: then it is text.
+        let text = self.broken.remove(&i).filter(|_| !cut);
+        let mut frames =
+            text.map_or_else(Vec::new, |text| self.voice.delta(i, Delta::Content(text)));
         match piece {
-            Piece::Delta(delta) => self.voice.delta(i, delta),
-            Piece::Scores(scores) => {
-                self.voice.scores(i, scores);
-                Vec::new()
+            Piece::Delta(Delta::Broken { text, .. }) => {
+                self.broken.insert(i, text);
             }
+            Piece::Delta(delta) => frames.extend(self.voice.delta(i, delta)),
+            Piece::Scores(scores) => self.voice.scores(i, scores),
             Piece::End(end) => {
                 (self.count)(&end);
-                self.voice.end(i, end)
+                frames.extend(self.voice.end(i, end));
             }
         }
+        frames
     }
 }

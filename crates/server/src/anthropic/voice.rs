@@ -16,8 +16,6 @@ pub struct Spoken {
     blocks: Vec<Block>,
     /// Whether the last block is still open.
     open: bool,
-    /// The text of a call that broke: if the answer was not cut off there, it was none.
-    broken: Option<String>,
     end: Option<End>,
 }
 
@@ -29,16 +27,7 @@ enum Block {
 
 impl Spoken {
     pub fn new(id: String, model: String, named: String, prompt: usize) -> Spoken {
-        Spoken {
-            id,
-            model,
-            named,
-            prompt,
-            blocks: Vec::new(),
-            open: false,
-            broken: None,
-            end: None,
-        }
+        Spoken { id, model, named, prompt, blocks: Vec::new(), open: false, end: None }
     }
     /// Closes the block that is open, and opens this one.
     fn start(&mut self, block: Block, frames: &mut Vec<Frame>) {
@@ -78,11 +67,6 @@ impl Spoken {
             *all += text;
         }
         self.grow(&json!({"type": "thinking_delta", "thinking": text}), frames);
-    }
-    fn unbreak(&mut self, frames: &mut Vec<Frame>) {
-        if let Some(text) = self.broken.take() {
-            self.say(&text, frames);
-        }
     }
     /// Why it ended, and the text that ended it.
     fn reason(&self) -> (Value, Value) {
@@ -144,7 +128,6 @@ impl Voice for Spoken {
     }
     fn delta(&mut self, _: usize, delta: Delta) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.unbreak(&mut frames);
         match delta {
             Delta::Content(text) => self.say(&text, &mut frames),
             Delta::Reasoning(text) => self.think(&text, &mut frames),
@@ -162,16 +145,13 @@ impl Voice for Spoken {
                 }
             }
             Delta::Close { .. } => self.close(&mut frames),
-            Delta::Broken { text, .. } => self.broken = Some(text),
+            // Told as text, or a call that is not closed.
+            Delta::Broken { .. } => {}
         }
         frames
     }
     fn end(&mut self, _: usize, end: End) -> Vec<Frame> {
         let mut frames = Vec::new();
-        if end.finish == Finish::Length {
-            self.broken = None;
-        }
-        self.unbreak(&mut frames);
         self.close(&mut frames);
         self.end = Some(end);
         frames

@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 use super::choice::Choice;
-use super::{answers, include_usage, messages, tools, usage};
+use super::{answers, done, include_usage, messages, tools, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields};
@@ -112,7 +112,7 @@ impl Chat {
         chunk
     }
     /// Deltas as chunks. How probable the tokens of a text were goes with it.
-    fn deltas(&mut self, i: usize, deltas: Vec<Value>) -> Vec<Frame> {
+    fn deltas(&mut self, i: usize, deltas: impl IntoIterator<Item = Value>) -> Vec<Frame> {
         let mut frames = Vec::new();
         for delta in deltas {
             let said = delta["content"].as_str().is_some_and(|text| !text.is_empty());
@@ -142,23 +142,19 @@ impl Voice for Chat {
         self.choices[i].score(scores);
     }
     fn end(&mut self, i: usize, end: End) -> Vec<Frame> {
-        let rest = self.choices[i].end(end);
-        let mut frames = self.deltas(i, rest);
+        self.choices[i].end = Some(end);
         let reason = self.choices[i].reason();
         let logprobs = self.choices[i].untold();
         let last = json!({"index": i, "delta": {}, "logprobs": logprobs, "finish_reason": reason});
-        frames.push(Frame::data(&self.chunk(json!([last]))));
-        frames
+        vec![Frame::data(&self.chunk(json!([last])))]
     }
     fn finish(&mut self) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        if self.counts {
+        let counted = self.counts.then(|| {
             let mut chunk = self.chunk(json!([]));
             chunk["usage"] = self.usage();
-            frames.push(Frame::data(&chunk));
-        }
-        frames.push(Frame { event: None, data: "[DONE]".into() });
-        frames
+            chunk
+        });
+        done(counted)
     }
     fn fail(&mut self, refusal: &Refusal) -> Vec<Frame> {
         vec![Frame::data(&refusal.body(Dialect::OpenAi))]

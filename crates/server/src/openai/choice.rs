@@ -2,7 +2,6 @@
 //! sent. The whole message is the sum of what was sent.
 use super::{logprobs, reason};
 use crate::turn::{End, Score};
-use rinfer_engine::request::Finish;
 use rinfer_text::reply::Delta;
 use serde_json::{Map, Value, json};
 
@@ -12,8 +11,6 @@ pub struct Choice {
     content: String,
     reasoning: String,
     calls: Vec<Call>,
-    /// The text of a call that broke: if the answer was not cut off there, it was none.
-    broken: Option<String>,
     scores: Vec<Score>,
     /// How many of those a stream has sent.
     told: usize,
@@ -27,12 +24,14 @@ struct Call {
 }
 
 impl Choice {
-    /// Takes a part, and returns the deltas that send it.
+    /// Takes a part, and returns the delta that sends it.
     /// `named` is what its calls are named after.
-    pub fn push(&mut self, delta: Delta, named: &str) -> Vec<Value> {
-        let mut deltas = self.unbreak();
-        deltas.extend(match delta {
-            Delta::Content(text) => Some(self.say(text)),
+    pub fn push(&mut self, delta: Delta, named: &str) -> Option<Value> {
+        match delta {
+            Delta::Content(text) => {
+                self.content += &text;
+                Some(json!({"content": text}))
+            }
             Delta::Reasoning(text) => {
                 self.reasoning += &text;
                 Some(json!({"reasoning_content": text}))
@@ -54,13 +53,8 @@ impl Choice {
                     json!({"tool_calls": [{"index": index, "function": {"arguments": json}}]})
                 })
             }
-            Delta::Close { .. } => None,
-            Delta::Broken { text, .. } => {
-                self.broken = Some(text);
-                None
-            }
-        });
-        deltas
+            Delta::Close { .. } | Delta::Broken { .. } => None,
+        }
     }
     /// Takes how probable the tokens were that are said next.
     pub fn score(&mut self, scores: Vec<Score>) {
@@ -74,14 +68,6 @@ impl Choice {
     /// Of all tokens.
     pub fn logprobs(&self) -> Value {
         of_tokens(&self.scores)
-    }
-    /// Takes the end, and returns the deltas that are left.
-    pub fn end(&mut self, end: End) -> Vec<Value> {
-        if end.finish == Finish::Length {
-            self.broken = None;
-        }
-        self.end = Some(end);
-        self.unbreak()
     }
     /// The whole message.
     pub fn message(&self) -> Value {
@@ -107,15 +93,6 @@ impl Choice {
     }
     pub fn reason(&self) -> &'static str {
         self.end.as_ref().map_or("stop", reason)
-    }
-    fn say(&mut self, text: String) -> Value {
-        self.content += &text;
-        json!({"content": text})
-    }
-    /// A call that broke, and after which the answer went on, was text.
-    fn unbreak(&mut self) -> Vec<Value> {
-        let text = self.broken.take();
-        text.map(|text| self.say(text)).into_iter().collect()
     }
 }
 

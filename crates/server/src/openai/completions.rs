@@ -1,5 +1,5 @@
 //! `POST /v1/completions`: texts that go on.
-use super::{answers, include_usage, reason, usage};
+use super::{answers, done, include_usage, reason, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields, expected};
@@ -133,14 +133,12 @@ impl Voice for Completion {
         vec![frame]
     }
     fn finish(&mut self) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        if self.counts {
+        let counted = self.counts.then(|| {
             let mut chunk = self.object(json!([]));
             chunk["usage"] = self.usage();
-            frames.push(Frame::data(&chunk));
-        }
-        frames.push(Frame { event: None, data: "[DONE]".into() });
-        frames
+            chunk
+        });
+        done(counted)
     }
     fn fail(&mut self, refusal: &Refusal) -> Vec<Frame> {
         vec![Frame::data(&refusal.body(Dialect::OpenAi))]

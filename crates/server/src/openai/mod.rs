@@ -10,6 +10,7 @@ pub mod tools;
 use crate::fields::Fields;
 use crate::refusal::Refusal;
 use crate::turn::End;
+use crate::voice::Frame;
 use rinfer_engine::request::Finish;
 use serde_json::{Value, json};
 
@@ -32,6 +33,12 @@ fn include_usage(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<bool,
     options.flag("include_obfuscation")?;
     options.finish(&[], ignored)?;
     Ok(include)
+}
+
+/// What ends a stream: what was counted, if that was asked for, and that it ends.
+fn done(counted: Option<Value>) -> Vec<Frame> {
+    let end = Frame { event: None, data: "[DONE]".into() };
+    counted.iter().map(Frame::data).chain([end]).collect()
 }
 
 /// `finish_reason`.

@@ -22,8 +22,6 @@ pub struct Spoken {
     items: Vec<Item>,
     /// Whether the last item is still open.
     open: bool,
-    /// The text of a call that broke: if the answer was not cut off there, it was none.
-    broken: Option<String>,
     end: Option<End>,
     failed: Option<Refusal>,
     /// Events so far.
@@ -56,7 +54,6 @@ impl Spoken {
             named: app.config.name(""),
             items: Vec::new(),
             open: false,
-            broken: None,
             end: None,
             failed: None,
             sent: 0,
@@ -144,11 +141,6 @@ impl Spoken {
         frames.push(
             self.about("response.reasoning_text.delta", json!({"content_index": 0, "delta": text})),
         );
-    }
-    fn unbreak(&mut self, frames: &mut Vec<Frame>) {
-        if let Some(text) = self.broken.take() {
-            self.say(&text, frames);
-        }
     }
     fn is_cut(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.finish == Finish::Length)
@@ -253,7 +245,6 @@ impl Voice for Spoken {
     }
     fn delta(&mut self, _: usize, delta: Delta) -> Vec<Frame> {
         let mut frames = Vec::new();
-        self.unbreak(&mut frames);
         self.reply.push(&delta);
         match delta {
             Delta::Content(text) => self.say(&text, &mut frames),
@@ -273,16 +264,13 @@ impl Voice for Spoken {
                 }
             }
             Delta::Close { .. } => self.close("completed", &mut frames),
-            Delta::Broken { text, .. } => self.broken = Some(text),
+            // Told as text, or a call that is not closed.
+            Delta::Broken { .. } => {}
         }
         frames
     }
     fn end(&mut self, _: usize, end: End) -> Vec<Frame> {
         let mut frames = Vec::new();
-        if end.finish == Finish::Length {
-            self.broken = None;
-        }
-        self.unbreak(&mut frames);
         let status = if end.finish == Finish::Length { "incomplete" } else { "completed" };
         self.close(status, &mut frames);
         self.end = Some(end);
