@@ -84,10 +84,15 @@ impl Environment {
     /// Says something that is not the answer.
     pub fn say(&self, level: Log, text: impl Display) {
         if level <= self.log {
-            let (dim, normal) = if self.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-            eprintln!("{dim}{text}{normal}");
+            note(self.color, text);
         }
     }
+}
+
+/// Writes what is not the answer on stderr, dimmed where it shows colour.
+fn note(color: bool, text: impl Display) {
+    let (dim, normal) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+    eprintln!("{dim}{text}{normal}");
 }
 
 /// How to get a first model.

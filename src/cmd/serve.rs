@@ -1,7 +1,7 @@
 //! `rinfer serve`: models behind OpenAI's and Anthropic's APIs.
 use super::options::{describe, draw_seed, positive};
 use super::run::load;
-use super::{Environment, Loading, Log, Sampler, Usage, no_model};
+use super::{Environment, Loading, Log, Sampler, Usage, no_model, note};
 use rinfer_server::{Config, Models, Served, Server, Stop};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -86,8 +86,7 @@ fn config(args: &Args, env: &Environment) -> Config {
     let (color, level) = (env.color, env.log);
     let log = move |text: &str| {
         if level == Log::Info || (text.starts_with("error") && level == Log::Warn) {
-            let (dim, normal) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-            eprintln!("{dim}{text}{normal}");
+            note(color, text);
         }
     };
     let keys = if args.api_key.is_empty() {

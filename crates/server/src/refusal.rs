@@ -63,6 +63,10 @@ impl Refusal {
     pub fn new(kind: Kind, message: impl Into<String>) -> Refusal {
         Refusal { kind, message: message.into(), param: None, code: None }
     }
+    /// A fault of the server's own, which was reported where it happened.
+    pub fn panicked(what: &str) -> Refusal {
+        Refusal::new(Kind::Failed, format!("the {what} failed: see the server's log"))
+    }
     /// A field that can't be.
     pub fn field(param: impl Into<String>, problem: impl std::fmt::Display) -> Refusal {
         let param = param.into();

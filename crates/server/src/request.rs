@@ -55,8 +55,14 @@ async fn respond(
 ) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     let object = body::object(&app.config, &parts.headers, body).await?;
-    let mut ignored = Vec::new();
-    let wanted = read(app, Fields::new(object), &mut ignored)?;
+    // Prompts are rendered and read as tokens on the way: no work for the threads that serve.
+    let reader = app.clone();
+    let work = move || {
+        let mut ignored = Vec::new();
+        read(&reader, Fields::new(object), &mut ignored).map(|wanted| (wanted, ignored))
+    };
+    let read = tokio::task::spawn_blocking(work).await;
+    let (wanted, ignored) = read.map_err(|_| Refusal::panicked("request"))??;
     if app.config.strict && !ignored.is_empty() {
         let text = format!(
             "is not a field of this API; known to no version of it: {}",

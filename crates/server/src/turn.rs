@@ -2,7 +2,7 @@
 //! streamed, is the same [`Piece`]s.
 use crate::gate::Pass;
 use crate::models::Served;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::model::Answer;
 use rinfer_engine::request::{Cancel, Finish, Usage};
@@ -75,6 +75,8 @@ pub struct Timing {
 
 /// Answers under way. Dropping it ends them.
 pub struct Answers {
+    /// Tokens of the first one's prompt.
+    pub prompt: usize,
     pieces: Receiver<(usize, Result<Piece, Refusal>)>,
     cancels: Vec<Cancel>,
     _pass: Pass,
@@ -103,9 +105,8 @@ pub async fn begin(served: &Arc<Served>, job: Job) -> Result<Answers, Refusal> {
     let served = served.clone();
     // A prompt is rendered and a grammar compiled on the way: no work for the threads that serve.
     let begun = tokio::task::spawn_blocking(move || submit(&served, &job));
-    let begun = begun
-        .await
-        .map_err(|_| Refusal::new(Kind::Failed, "the request failed: see the server's log"))??;
+    let begun = begun.await.map_err(|_| Refusal::panicked("request"))??;
+    let prompt = begun.first().map_or(0, |source| source.usage().prompt);
     let cancels = begun.iter().map(Source::canceller).collect();
     let (sender, pieces) = channel(64);
     for (i, mut source) in begun.into_iter().enumerate() {
@@ -114,12 +115,11 @@ pub async fn begin(served: &Arc<Served>, job: Job) -> Result<Answers, Refusal> {
             let told =
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| source.pump(i, &sender)));
             if told.is_err() {
-                let failed = Refusal::new(Kind::Failed, "the answer failed: see the server's log");
-                let _ = sender.blocking_send((i, Err(failed)));
+                let _ = sender.blocking_send((i, Err(Refusal::panicked("answer"))));
             }
         });
     }
-    Ok(Answers { pieces, cancels, _pass: pass })
+    Ok(Answers { prompt, pieces, cancels, _pass: pass })
 }
 
 fn submit(served: &Served, job: &Job) -> Result<Vec<Source>, Refusal> {
@@ -169,6 +169,12 @@ impl Source {
         match &self.kind {
             Kinds::Turn(turn) => turn.canceller(),
             Kinds::Text(answer) => answer.canceller(),
+        }
+    }
+    fn usage(&self) -> Usage {
+        match &self.kind {
+            Kinds::Turn(turn) => turn.usage(),
+            Kinds::Text(answer) => answer.usage(),
         }
     }
     fn next(&mut self) -> Option<Result<Delta, Refusal>> {

@@ -41,8 +41,8 @@ impl Frame {
 /// A dialect's account of the answers to one request. It is told everything in order, and says what
 /// of it a stream sends; when all is told, it is the whole response.
 pub trait Voice: Send + 'static {
-    /// Before anything.
-    fn begin(&mut self) -> Vec<Frame>;
+    /// Before anything; the first answer's prompt has so many tokens.
+    fn begin(&mut self, prompt: usize) -> Vec<Frame>;
     /// A part of answer `i`; a call that is not closed was cut off.
     fn delta(&mut self, i: usize, delta: Delta) -> Vec<Frame>;
     /// How probable the tokens were that answer `i` says next.
@@ -83,7 +83,7 @@ impl Telling {
     }
 
     async fn whole(mut self) -> Result<Response<Body>, Refusal> {
-        self.voice.begin();
+        self.voice.begin(self.answers.prompt);
         while let Some((i, piece)) = self.next().await {
             self.piece(i, piece?);
         }
@@ -112,7 +112,7 @@ impl Telling {
 
     /// Sends the frames, until all are sent or nobody takes them: then the answers end, too.
     async fn feed(mut self, to: Sender<Bytes>) {
-        let mut frames = self.voice.begin();
+        let mut frames = self.voice.begin(self.answers.prompt);
         loop {
             for frame in frames.drain(..) {
                 if to.send(frame.bytes()).await.is_err() {

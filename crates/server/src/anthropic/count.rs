@@ -2,11 +2,8 @@
 use super::{messages, read};
 use crate::app::App;
 use crate::fields::Fields;
-use crate::models::Served;
 use crate::refusal::Refusal;
 use crate::request::Wanted;
-use rinfer_engine::sample::Sampling;
-use rinfer_engine::turn::Ask;
 use serde_json::json;
 
 /// Reads a request, and answers it.
@@ -15,10 +12,6 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
     let ask = read::read(&mut fields, ignored)?;
     let sampling = messages::only_thinking(&mut fields, &served.sampling, ignored)?;
     fields.finish(messages::FATES, ignored)?;
-    Ok(Wanted::Value(json!({"input_tokens": prompt(&served, &ask, &sampling)?})))
-}
-
-/// Tokens of a prompt.
-pub fn prompt(served: &Served, ask: &Ask, sampling: &Sampling) -> Result<usize, Refusal> {
-    Ok(served.model.prompt(ask, sampling.think)?.0.len())
+    let (prompt, _) = served.model.prompt(&ask, sampling.think)?;
+    Ok(Wanted::Value(json!({"input_tokens": prompt.len()})))
 }

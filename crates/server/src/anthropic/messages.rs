@@ -40,9 +40,8 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
     sampling.grammar = format.map(std::sync::Arc::new).or(sampling.grammar);
     let stream = fields.flag("stream")?.unwrap_or(false);
     fields.finish(FATES, ignored)?;
-    let prompt = super::count::prompt(&served, &ask, &sampling)?;
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
-    let voice = Spoken::new(id, served.name.clone(), named, prompt);
+    let voice = Spoken::new(id, served.name.clone(), named);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
     Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
 }

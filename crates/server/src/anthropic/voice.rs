@@ -26,8 +26,8 @@ enum Block {
 }
 
 impl Spoken {
-    pub fn new(id: String, model: String, named: String, prompt: usize) -> Spoken {
-        Spoken { id, model, named, prompt, blocks: Vec::new(), open: false, end: None }
+    pub fn new(id: String, model: String, named: String) -> Spoken {
+        Spoken { id, model, named, prompt: 0, blocks: Vec::new(), open: false, end: None }
     }
     /// Closes the block that is open, and opens this one.
     fn start(&mut self, block: Block, frames: &mut Vec<Frame>) {
@@ -122,7 +122,8 @@ impl Block {
 }
 
 impl Voice for Spoken {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, prompt: usize) -> Vec<Frame> {
+        self.prompt = prompt;
         let start = json!({"type": "message_start", "message": self.message()});
         vec![Frame::named("message_start", &start)]
     }

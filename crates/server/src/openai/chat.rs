@@ -130,13 +130,13 @@ impl Chat {
 }
 
 impl Voice for Chat {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _: usize) -> Vec<Frame> {
         let first = json!({"role": "assistant", "content": ""});
-        (0..self.choices.len()).flat_map(|i| self.deltas(i, vec![first.clone()])).collect()
+        (0..self.choices.len()).flat_map(|i| self.deltas(i, [first.clone()])).collect()
     }
     fn delta(&mut self, i: usize, delta: Delta) -> Vec<Frame> {
-        let deltas = self.choices[i].push(delta, &self.names[i]);
-        self.deltas(i, deltas)
+        let delta = self.choices[i].push(delta, &self.names[i]);
+        self.deltas(i, delta)
     }
     fn scores(&mut self, i: usize, scores: Vec<Score>) {
         self.choices[i].score(scores);
@@ -149,12 +149,7 @@ impl Voice for Chat {
         vec![Frame::data(&self.chunk(json!([last])))]
     }
     fn finish(&mut self) -> Vec<Frame> {
-        let counted = self.counts.then(|| {
-            let mut chunk = self.chunk(json!([]));
-            chunk["usage"] = self.usage();
-            chunk
-        });
-        done(counted)
+        done(self.counts.then(|| (self.chunk(json!([])), self.usage())))
     }
     fn fail(&mut self, refusal: &Refusal) -> Vec<Frame> {
         vec![Frame::data(&refusal.body(Dialect::OpenAi))]

@@ -112,7 +112,7 @@ fn choice(i: usize, text: &str, reason: Option<&str>) -> Value {
 }
 
 impl Voice for Completion {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _: usize) -> Vec<Frame> {
         for choice in &mut self.choices {
             choice.text.extend(choice.echo.take());
         }
@@ -133,12 +133,7 @@ impl Voice for Completion {
         vec![frame]
     }
     fn finish(&mut self) -> Vec<Frame> {
-        let counted = self.counts.then(|| {
-            let mut chunk = self.object(json!([]));
-            chunk["usage"] = self.usage();
-            chunk
-        });
-        done(counted)
+        done(self.counts.then(|| (self.object(json!([])), self.usage())))
     }
     fn fail(&mut self, refusal: &Refusal) -> Vec<Frame> {
         vec![Frame::data(&refusal.body(Dialect::OpenAi))]

@@ -35,10 +35,14 @@ fn include_usage(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<bool,
     Ok(include)
 }
 
-/// What ends a stream: what was counted, if that was asked for, and that it ends.
-fn done(counted: Option<Value>) -> Vec<Frame> {
+/// What ends a stream: an empty chunk with what was counted, if that was asked for, and that it ends.
+fn done(counted: Option<(Value, Value)>) -> Vec<Frame> {
+    let counted = counted.map(|(mut chunk, usage)| {
+        chunk["usage"] = usage;
+        Frame::data(&chunk)
+    });
     let end = Frame { event: None, data: "[DONE]".into() };
-    counted.iter().map(Frame::data).chain([end]).collect()
+    counted.into_iter().chain([end]).collect()
 }
 
 /// `finish_reason`.

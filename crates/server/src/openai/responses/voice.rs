@@ -237,7 +237,7 @@ impl Item {
 }
 
 impl Voice for Spoken {
-    fn begin(&mut self) -> Vec<Frame> {
+    fn begin(&mut self, _: usize) -> Vec<Frame> {
         let response = self.response();
         ["response.created", "response.in_progress"]
             .map(|kind| self.frame(kind, json!({"response": response})))
