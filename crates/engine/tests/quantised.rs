@@ -121,7 +121,7 @@ is a tiny checkpoint of `goldens/quant` with random weights, and transformers' l
   zero (Z), a zero and a bfloat16 scale (B), an f32 scale (F) and a zero (FZ), scales and zeros of halves (H), 8-bit floats (E). Experts
   that were quantised in several ways have the type that holds all of them. What no type of blocks holds is F32: keys of latent
   attention whose scales are not of whole blocks when they are turned, experts some of which are no integers, and groups that are no
-  multiple of 16, which no tool makes.
+  multiple of 16.
 - **f32**: the largest difference of any logit of two prompts, `--quant f32 --kv f32`. The test's bound is 1e-3.
 - **native**: mean Kullback-Leibler divergence of the next token's distribution, in nats, with 8-bit activations where weights are
   integers, and f16 keys and values. The test's bound is 2e-3.
