@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::{Load, Opened};
-use crate::request::{Cancel, Event, Events, Finish, Request, RequestError, Usage};
+use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
 use crate::sample::Sampling;
 use crate::session::Session;
 use rinfer_grammar::{Matcher, Vocabulary};
@@ -106,9 +106,8 @@ impl Model {
 
     /// The grammar that `sampling` names, for this model's tokens.
     pub(crate) fn matcher(&self, sampling: &Sampling) -> Result<Option<Matcher>> {
-        let Some(grammar) = &sampling.grammar else { return Ok(None) };
-        let vocabulary = self.language().vocabulary().map_err(RequestError::from)?;
-        Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
+        let grammar = sampling.grammar.as_deref();
+        grammar.map(|grammar| self.language().compile(grammar)).transpose()
     }
 
     /// Makes what all forms of answers share, on a thread, so that the first answer in a form does not

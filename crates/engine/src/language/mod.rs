@@ -8,9 +8,10 @@ pub use stored::Stored;
 use crate::batch::TokenId;
 use crate::error::{Error, Result};
 use crate::generation::Generation;
+use crate::request::RequestError;
 use crate::sample::Sampling;
 use rinfer_formats::Checkpoint;
-use rinfer_grammar::{GrammarError, Token, Vocabulary};
+use rinfer_grammar::{Grammar, GrammarError, Matcher, Token, Vocabulary};
 use rinfer_text::chat::{Chat, Message};
 use rinfer_text::reply::Format;
 use rinfer_text::template::{DateTime, Template};
@@ -138,6 +139,15 @@ impl Language {
             Vocabulary::new(&tokens, &ends, tokenise)
         });
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// A grammar in these tokens.
+    ///
+    /// # Errors
+    /// If no token ends an answer, or the grammar can't be used.
+    pub(crate) fn compile(&self, grammar: &Grammar) -> Result<Matcher> {
+        let compiled = self.vocabulary().and_then(|vocabulary| grammar.compile(vocabulary));
+        Ok(compiled.map_err(RequestError::from)?)
     }
 
     /// The tokens of a prompt without a template: with one begin token, whether or not the text

@@ -5,7 +5,6 @@ use super::speech::{Speech, Spot};
 use crate::batch::TokenId;
 use crate::error::Result;
 use crate::language::Language;
-use crate::request::RequestError;
 use rinfer_grammar::{Constraint, Grammar, GrammarError, Mark, Matcher, Shape};
 use rinfer_text::tools::{self, Declared, Place, Syntax};
 use std::collections::BTreeSet;
@@ -80,12 +79,11 @@ impl Watch {
         tools: &[Declared],
         many: bool,
     ) -> Result<Option<Watch>> {
-        let vocabulary = language.vocabulary().map_err(RequestError::from)?;
         let tokenizer = &language.tokenizer;
         let mut waits = Vec::new();
         for calls in syntax.shapes(tools, many) {
             let Some(rest) = shape(language, &calls.rest) else { continue };
-            let start = Grammar::Shape(rest).compile(vocabulary).map_err(RequestError::from)?;
+            let start = language.compile(&Grammar::Shape(rest))?;
             let open = heard(&marks(language, &calls.open));
             waits.push(Wait { open, place: calls.place, start });
         }

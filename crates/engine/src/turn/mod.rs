@@ -182,8 +182,7 @@ impl Model {
             );
             return refused(found, problem);
         };
-        let vocabulary = language.vocabulary().map_err(RequestError::from)?;
-        Ok(Some(grammar.compile(vocabulary).map_err(RequestError::from)?))
+        language.compile(&grammar).map(Some)
     }
 
     /// What holds a turn: a budget to its thoughts, a form to what follows them, and schemas to its
@@ -275,8 +274,7 @@ impl Model {
             return refused("a tool's arguments can't be written in the model's syntax of calls");
         };
         speech.formed(openings);
-        let vocabulary = language.vocabulary().map_err(RequestError::from)?;
-        Ok(calls.compile(vocabulary).map_err(RequestError::from)?)
+        language.compile(&calls)
     }
 }
 
