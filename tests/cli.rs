@@ -66,6 +66,12 @@ fn failures_say_what_to_do() {
         (&["run"], 2, &["no model", ".gguf"]),
         (&["serve"], 2, &["no model", ".gguf"]),
         (&["serve", m, m], 2, &["two models", "NAME=MODEL"]),
+        (&["serve", &format!("a,a={m}")], 2, &["two models", "'a'"]),
+        (&["serve", &format!("a,={m}")], 2, &["empty name"]),
+        (&["serve", &format!("a={m}"), "b=nowhere.gguf"], 1, &["nowhere.gguf"]),
+        (&["serve", &format!("a={m}+nowhere")], 1, &["nowhere"]),
+        (&["serve", "--models", "nowhere"], 1, &["--models nowhere"]),
+        (&["serve", m, "--keep-alive", "soon"], 2, &["--keep-alive", "soon"]),
         (&["serve", m, "--addr", "0.0.0.0:0"], 1, &["0.0.0.0", "--api-key"]),
         (&["serve", m, "--addr", "here"], 2, &["--addr"]),
         (&["run", m], 2, &["no prompt"]),
@@ -556,7 +562,9 @@ fn sequences_share_passes() {
 #[test]
 fn serves() {
     let m = &tiny("serves");
-    let args = ["serve", &format!("tiny={m}"), "--addr", "127.0.0.1:0", "--parallel", "2"];
+    // Two models: each is loaded when it is asked for.
+    let (tiny, other) = (format!("small,tiny={m}"), format!("other={m}"));
+    let args = ["serve", &tiny, &other, "--addr", "127.0.0.1:0", "--parallel", "2"];
     let mut child = command(&args).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut said = std::io::BufReader::new(child.stderr.take().unwrap());

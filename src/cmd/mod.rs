@@ -26,6 +26,7 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::PathBuf;
 
 /// What `main` read from the environment.
+#[derive(Clone)]
 pub struct Environment {
     /// `RINFER_TIER`: the CPU tier to use.
     pub tier: Option<String>,

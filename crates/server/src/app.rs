@@ -97,14 +97,14 @@ async fn health() -> Response<Body> {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
-    let mut response = Response::new(Body::from(app.meters.text(app.models.all())));
+    let mut response = Response::new(Body::from(app.meters.text(&app.models)));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response<Body> {
-    let all: Vec<Value> = app.models.all().iter().map(|served| served.card(app.started)).collect();
+    let all = app.models.cards(app.started);
     let name = |served: Option<&Value>| served.map_or(Value::Null, |card| card["id"].clone());
     json(&object!({
         "object": "list", "data": all, "has_more": false,
@@ -113,8 +113,8 @@ async fn models(State(app): State<Arc<App>>) -> Response<Body> {
 }
 
 async fn model(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response<Body> {
-    match app.models.get(Some(&id)) {
-        Ok(served) => json(&served.card(app.started)),
+    match app.models.card(&id, app.started) {
+        Ok(card) => json(&card),
         Err(refusal) => refusal.response(Dialect::OpenAi),
     }
 }

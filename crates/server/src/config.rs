@@ -1,4 +1,5 @@
 //! What the server is told when it starts.
+use crate::models::Keep;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,12 @@ pub struct Config {
     pub max_body: usize,
     /// How long a request's body may take to come.
     pub body_timeout: Duration,
-    /// Requests of one model that may wait for a slot.
-    pub queue: usize,
+    /// Bytes that loaded models may take together; none is any number.
+    pub memory: Option<usize>,
+    /// How long a model that nobody uses stays loaded, unless a request says otherwise.
+    pub keep_alive: Keep,
+    /// How long a request waits for a model's memory while others use it.
+    pub patience: Duration,
     /// Answers have at most so many tokens, whatever is asked.
     pub max_tokens: Option<usize>,
     /// Refuses fields that no API documents, rather than naming them in `x-rinfer-ignored`.
@@ -45,7 +50,9 @@ impl Config {
             origins: Vec::new(),
             max_body: 32 << 20,
             body_timeout: Duration::from_secs(60),
-            queue: 64,
+            memory: None,
+            keep_alive: Keep::Forever,
+            patience: Duration::from_secs(60),
             max_tokens: None,
             strict: false,
             drain: Duration::from_secs(5),

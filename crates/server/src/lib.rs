@@ -24,5 +24,5 @@ mod turn;
 mod voice;
 
 pub use config::{Config, Log};
-pub use models::{Models, Served};
+pub use models::{Failure, Keep, Models, Offer, Served, Source};
 pub use serve::{Server, Stop};

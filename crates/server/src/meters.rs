@@ -1,9 +1,8 @@
 //! What the server counts, as Prometheus reads it.
-use crate::models::Served;
+use crate::models::Models;
 use crate::turn::End;
 use axum::http::StatusCode;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts since the start.
@@ -36,7 +35,7 @@ impl Meters {
         add(&self.all, end.timing.all.as_micros() as u64);
     }
     /// All of it, in Prometheus's text format.
-    pub fn text(&self, models: &[Arc<Served>]) -> String {
+    pub fn text(&self, models: &Models) -> String {
         let get = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let mut text = String::new();
         let head = |text: &mut String, name: &str, kind: &str, help: &str| {
@@ -69,13 +68,17 @@ impl Meters {
             let _ = writeln!(text, "rinfer_{name} {value}");
         }
         head(&mut text, "answers_inside", "gauge", "Answers under way or waiting, by model.");
-        for served in models {
-            let _ = writeln!(
-                text,
-                "rinfer_answers_inside{{model={:?}}} {}",
-                served.name,
-                served.gate.inside()
-            );
+        for (name, state) in models.states() {
+            let _ = writeln!(text, "rinfer_answers_inside{{model={name:?}}} {}", state.inside);
+        }
+        head(
+            &mut text,
+            "model_bytes",
+            "gauge",
+            "Memory that a loaded model takes; 0 if it is not.",
+        );
+        for (name, state) in models.states() {
+            let _ = writeln!(text, "rinfer_model_bytes{{model={name:?}}} {}", state.bytes);
         }
         text
     }

@@ -2,7 +2,7 @@
 use crate::app::App;
 use crate::body;
 use crate::fields::Fields;
-use crate::models::Served;
+use crate::models::{Keep, Served};
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::turn::{self, Job};
 use crate::voice::{Telling, Voice};
@@ -33,8 +33,8 @@ pub struct Asked {
     pub stream: bool,
 }
 
-/// Reads a route's request. Names of fields that nobody documents are added to the list.
-pub type Read = fn(&App, Fields, &mut Vec<String>) -> Result<Wanted, Refusal>;
+/// Reads a route's request for a model. Names of fields that nobody documents are added to the list.
+pub type Read = fn(&App, &Arc<Served>, Fields, &mut Vec<String>) -> Result<Wanted, Refusal>;
 
 /// Answers a request whose body is an object.
 pub async fn answer(app: Arc<App>, request: Request<Body>, read: Read) -> Response<Body> {
@@ -55,11 +55,18 @@ async fn respond(
 ) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     let object = body::object(&app.config, &parts.headers, body).await?;
+    let mut fields = Fields::new(object);
+    let keep = Keep::read(&mut fields)?;
+    let name = fields.text("model")?;
+    let served = tokio::select! {
+        served = app.models.acquire(name.as_deref(), keep) => served?,
+        () = app.stop.draining() => return Err(Refusal::new(Kind::Stopping, "the server is about to end")),
+    };
     // Prompts are rendered and read as tokens on the way: no work for the threads that serve.
     let reader = app.clone();
     let work = move || {
         let mut ignored = Vec::new();
-        read(&reader, Fields::new(object), &mut ignored).map(|wanted| (wanted, ignored))
+        read(&reader, &served, fields, &mut ignored).map(|wanted| (wanted, ignored))
     };
     let read = tokio::task::spawn_blocking(work).await;
     let (wanted, ignored) = read.map_err(|_| Refusal::panicked("request"))??;

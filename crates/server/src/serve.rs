@@ -49,6 +49,10 @@ impl Stop {
         // It can't close: it is held here.
         let _ = self.0.subscribe().wait_for(|now| *now >= stage).await;
     }
+    /// Waits until nothing new is begun.
+    pub(crate) async fn draining(&self) {
+        self.reached(Stage::Draining).await;
+    }
     /// Waits until answers must end.
     pub(crate) async fn forced(&self) {
         self.reached(Stage::Forced).await;
@@ -120,6 +124,8 @@ impl Server {
         if self.app.config.signals {
             tokio::spawn(watch_signals(stop.clone()));
         }
+        let app = self.app.clone();
+        tokio::spawn(async move { app.models.reap().await });
         let router = router(self.app);
         let connections = GracefulShutdown::new();
         let mut server = http1::Builder::new();

@@ -1,6 +1,7 @@
 //! `POST /tokenize`, `/detokenize` and `/apply-template`, as llama-server has them.
 use crate::app::App;
 use crate::fields::{Fields, expected};
+use crate::models::Served;
 use crate::openai;
 use crate::refusal::Refusal;
 use crate::request::Wanted;
@@ -8,14 +9,15 @@ use rinfer_engine::batch::TokenId;
 use rinfer_engine::turn::Ask;
 use rinfer_text::tokenizer::Special;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Text to tokens.
 pub fn tokenize(
-    app: &App,
+    _: &App,
+    served: &Arc<Served>,
     mut fields: Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
     let content = fields.text("content")?;
     let content = fields.needed("content", content)?;
     let add = fields.flag("add_special")?.unwrap_or(false);
@@ -43,11 +45,11 @@ pub fn tokenize(
 
 /// Tokens to text.
 pub fn detokenize(
-    app: &App,
+    _: &App,
+    served: &Arc<Served>,
     mut fields: Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
     let list = fields.list("tokens")?;
     let list = fields.needed("tokens", list)?;
     fields.finish(&[], ignored)?;
@@ -64,11 +66,11 @@ pub fn detokenize(
 
 /// A conversation to the prompt that the model is given.
 pub fn apply_template(
-    app: &App,
+    _: &App,
+    served: &Arc<Served>,
     mut fields: Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
     let list = fields.list("messages")?;
     let messages = openai::messages::read(fields.needed("messages", list)?, ignored)?;
     let tools = openai::tools::read(&mut fields, ignored)?;

@@ -122,7 +122,7 @@ pub async fn begin(served: &Arc<Served>, job: Job) -> Result<Answers, Refusal> {
     Ok(Answers { prompt, pieces, cancels, _pass: pass })
 }
 
-fn submit(served: &Served, job: &Job) -> Result<Vec<Source>, Refusal> {
+fn submit(served: &Arc<Served>, job: &Job) -> Result<Vec<Source>, Refusal> {
     let mut sources = Vec::new();
     let seeded = |k: usize| {
         let seed = job.sampling.seed.wrapping_add(k as u64);
@@ -153,6 +153,8 @@ struct Source {
     tokenizer: Arc<Tokenizer>,
     start: Instant,
     first: Option<Instant>,
+    /// It stays loaded as long as its answer is under way.
+    _served: Arc<Served>,
 }
 
 enum Kinds {
@@ -161,9 +163,10 @@ enum Kinds {
 }
 
 impl Source {
-    fn new(kind: Kinds, served: &Served) -> Source {
+    fn new(kind: Kinds, served: &Arc<Served>) -> Source {
         let tokenizer = served.model.language().tokenizer.clone();
-        Source { kind, tokenizer, start: Instant::now(), first: None }
+        let _served = served.clone();
+        Source { kind, tokenizer, start: Instant::now(), first: None, _served }
     }
     fn canceller(&self) -> Cancel {
         match &self.kind {

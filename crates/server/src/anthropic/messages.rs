@@ -4,12 +4,14 @@ use super::voice::Spoken;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields, expected};
+use crate::models::Served;
 use crate::refusal::Refusal;
 use crate::request::{Asked, Wanted};
 use crate::sampling;
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// What is documented and not read.
 pub const FATES: Fates = &[
@@ -23,8 +25,12 @@ pub const FATES: Fates = &[
 ];
 
 /// Reads a request.
-pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
+pub fn read(
+    app: &App,
+    served: &Arc<Served>,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Wanted, Refusal> {
     let ask = read::read(&mut fields, ignored)?;
     let most = fields.count("max_tokens")?;
     let most = fields.needed("max_tokens", most)?;
@@ -37,13 +43,18 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
     if let Some((think, budget)) = thinking {
         (sampling.think, sampling.think_budget) = (think, budget.or(sampling.think_budget));
     }
-    sampling.grammar = format.map(std::sync::Arc::new).or(sampling.grammar);
+    sampling.grammar = format.map(Arc::new).or(sampling.grammar);
     let stream = fields.flag("stream")?.unwrap_or(false);
     fields.finish(FATES, ignored)?;
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
     let voice = Spoken::new(id, served.name.clone(), named);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
-    Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
+    Ok(Wanted::Answer(Box::new(Asked {
+        served: served.clone(),
+        job,
+        voice: Box::new(voice),
+        stream,
+    })))
 }
 
 fn stops(fields: &mut Fields) -> Result<Vec<String>, Refusal> {

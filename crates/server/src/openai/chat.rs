@@ -4,6 +4,7 @@ use super::{answers, done, include_usage, messages, tools, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields};
+use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
@@ -12,6 +13,7 @@ use crate::voice::{Frame, Voice};
 use rinfer_engine::turn::Ask;
 use rinfer_text::reply::Delta;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What is documented and not read.
 pub const FATES: Fates = &[
@@ -34,8 +36,12 @@ pub const FATES: Fates = &[
 const MOST_LOGPROBS: usize = 20;
 
 /// Reads a request.
-pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
+pub fn read(
+    app: &App,
+    served: &Arc<Served>,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Wanted, Refusal> {
     let list = fields.list("messages")?;
     let messages = messages::read(fields.needed("messages", list)?, ignored)?;
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
@@ -72,7 +78,12 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
         names: (0..n).map(|_| app.config.name("call_")).collect(),
     };
     let job = Job { what: What::Turn(ask), sampling, n };
-    Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
+    Ok(Wanted::Answer(Box::new(Asked {
+        served: served.clone(),
+        job,
+        voice: Box::new(voice),
+        stream,
+    })))
 }
 
 /// Tokens whose log-probabilities are told beside the chosen one's, if any are told.

@@ -3,6 +3,7 @@ use super::{answers, done, include_usage, reason, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields, expected};
+use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
@@ -10,6 +11,7 @@ use crate::turn::{End, Job, What};
 use crate::voice::{Frame, Voice};
 use rinfer_text::reply::Delta;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Tokens of an answer to a request that says nothing, as OpenAI has it.
 const DEFAULT_TOKENS: usize = 16;
@@ -23,8 +25,12 @@ pub const FATES: Fates = &[
 ];
 
 /// Reads a request.
-pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
+pub fn read(
+    app: &App,
+    served: &Arc<Served>,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Wanted, Refusal> {
     let texts = texts(fields.value("prompt"))?;
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
     let asked = fields.count("max_tokens")?.or(sampling.max_tokens).unwrap_or(DEFAULT_TOKENS);
@@ -46,7 +52,12 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
         answers: n,
     };
     let job = Job { what: What::Texts(texts), sampling, n };
-    Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
+    Ok(Wanted::Answer(Box::new(Asked {
+        served: served.clone(),
+        job,
+        voice: Box::new(voice),
+        stream,
+    })))
 }
 
 /// `prompt`: a text or several.

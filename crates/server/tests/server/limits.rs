@@ -120,7 +120,7 @@ fn r5_large_and_slow_bodies() {
 #[test]
 fn r14_open_addresses_need_a_key() {
     let config = Rig::default().config;
-    let models = || rinfer_server::Models::new(Vec::new()).unwrap();
+    let models = || rinfer_server::Models::new(Vec::new(), &Rig::default().config).unwrap();
     let any = "0.0.0.0:0".parse().unwrap();
     let refused = Server::bind(any, config.clone(), models(), Default::default()).err().unwrap();
     assert!(refused.to_string().contains("--api-key"), "{refused}");

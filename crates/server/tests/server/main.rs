@@ -6,6 +6,7 @@ mod client;
 mod fields;
 mod life;
 mod limits;
+mod models;
 mod openai;
 mod responses;
 mod rig;

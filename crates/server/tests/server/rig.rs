@@ -7,7 +7,7 @@ use rinfer_engine::generation::Generation;
 use rinfer_engine::language::Language;
 use rinfer_engine::model::Model;
 use rinfer_engine::sample::Sampling;
-use rinfer_server::{Config, Models, Served, Server, Stop};
+use rinfer_server::{Config, Models, Offer, Server, Stop};
 use rinfer_testkit::chat::{id_of, tokenizer_json};
 use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::Tokenizer;
@@ -67,11 +67,17 @@ impl Rig {
         Rig { says: Some(says.into()), ..Rig::default() }
     }
     pub fn start(self) -> Running {
-        let stop = Stop::default();
-        let served = Served::new("scripted".into(), self.model(), Sampling::greedy(), self.queue);
+        let greedy = Sampling::greedy;
+        let offer = Offer::ready("scripted".into(), self.model(), greedy(), self.queue);
         let other = Rig::saying("Other.").model();
-        let other = Served::new("other/model".into(), other, Sampling::greedy(), 4);
-        let models = Models::new(vec![served, other]).unwrap();
+        let other = Offer::ready("other/model".into(), other, greedy(), 4);
+        let models = Models::new(vec![offer, other], &self.config).unwrap();
+        models.load("scripted").unwrap();
+        self.serve(models)
+    }
+    /// These models.
+    pub fn serve(self, models: Models) -> Running {
+        let stop = Stop::default();
         let any = "127.0.0.1:0".parse().unwrap();
         let server = Server::bind(any, self.config, models, stop.clone()).unwrap();
         let addr = server.addr().unwrap();
@@ -79,7 +85,7 @@ impl Rig {
         Running { addr, stop, thread: Some(thread) }
     }
     /// What follows the last `[assistant]` is the answer.
-    fn model(&self) -> Model {
+    pub fn model(&self) -> Model {
         let limits = limits(self.slots, self.context, self.slots * self.context, 64);
         let (says, slow) = (self.says.clone(), self.slow);
         let executor = Scripted::new(&limits, move |seen| {

@@ -9,6 +9,7 @@ use super::tools;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields, expected};
+use crate::models::Served;
 use crate::refusal::{Kind, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
@@ -16,6 +17,7 @@ use crate::turn::{Job, What};
 use rinfer_engine::turn::Ask;
 use rinfer_text::chat::{Content, Message, Role, Tool};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use voice::Spoken;
 
 /// What is documented and not read.
@@ -58,8 +60,12 @@ const REPEATED: [&str; 12] = [
 ];
 
 /// Reads a request.
-pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
-    let served = app.models.get(fields.text("model")?.as_deref())?.clone();
+pub fn read(
+    app: &App,
+    served: &Arc<Served>,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+) -> Result<Wanted, Refusal> {
     let echo = echo(&fields);
     let store = fields.flag("store")?.unwrap_or(true);
     let mut said = previous(app, &mut fields)?;
@@ -106,7 +112,12 @@ pub fn read(app: &App, mut fields: Fields, ignored: &mut Vec<String>) -> Result<
     let voice = Spoken::new(app, served.name.clone(), echo, store.then_some(said));
     let ask = Ask { messages, tools, choice, single, vars, ..Ask::default() };
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
-    Ok(Wanted::Answer(Box::new(Asked { served, job, voice: Box::new(voice), stream })))
+    Ok(Wanted::Answer(Box::new(Asked {
+        served: served.clone(),
+        job,
+        voice: Box::new(voice),
+        stream,
+    })))
 }
 
 /// What the response repeats, and what it says where the request says nothing.

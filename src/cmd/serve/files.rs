@@ -1,0 +1,68 @@
+//! Models in files, as the server brings them.
+use super::offers::Named;
+use crate::cmd::options::describe;
+use crate::cmd::run::load;
+use crate::cmd::{Environment, Log, Sampler};
+use rinfer_engine::load::Load;
+use rinfer_engine::model::Model;
+use rinfer_engine::sample::Sampling;
+use rinfer_grammar::Grammar;
+use rinfer_server::{Failure, Source};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A model in files, and how it is loaded and asked.
+pub struct Files {
+    pub named: Named,
+    pub load: Load,
+    pub sampler: Sampler,
+    pub form: Option<Arc<Grammar>>,
+    pub env: Environment,
+}
+
+impl Files {
+    fn path(&self) -> Option<&str> {
+        self.named.path.as_deref()
+    }
+    /// Requests are told of files by their names, the log by their paths.
+    fn failure(&self, error: &anyhow::Error) -> Failure {
+        let whole = format!("{error:#}");
+        let given = self.path().map(Path::new).unwrap_or(&self.env.program);
+        let paths = [given].into_iter().chain(self.load.adapters.iter().map(|a| a.path.as_path()));
+        let bare = |text: String, path: &Path| {
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let text = text.replace(&real.display().to_string(), &name);
+            text.replace(&path.display().to_string(), &name)
+        };
+        Failure { told: paths.fold(whole.clone(), bare), whole }
+    }
+    fn bytes(&self) -> anyhow::Result<usize> {
+        let opened = self.env.open(self.path())?.adapted(&self.load.adapters)?;
+        let limits = opened.limits(&self.load)?;
+        let all = opened.fit(&self.load)?.takes.total();
+        // Of a bundle that is in memory in part, the part is as large as it may be.
+        Ok(limits.resident.and(self.load.memory).map_or(all, |most| most.min(all)))
+    }
+    fn load(&self) -> anyhow::Result<(Model, Sampling)> {
+        let model = load(self.path(), self.load.clone(), &self.env)?;
+        model.prepare_forms();
+        let mut sampling = model.language().sampling.clone();
+        // The bound on answers is the server's.
+        let bound = sampling.max_tokens;
+        self.sampler.apply(&mut sampling);
+        sampling.max_tokens = bound;
+        sampling.grammar = self.form.clone();
+        self.env.say(Log::Info, format!("{}: {}", self.named.names[0], describe(&sampling)));
+        Ok((model, sampling))
+    }
+}
+
+impl Source for Files {
+    fn bytes(&self) -> Result<usize, Failure> {
+        self.bytes().map_err(|error| self.failure(&error))
+    }
+    fn load(&self) -> Result<(Model, Sampling), Failure> {
+        self.load().map_err(|error| self.failure(&error))
+    }
+}
