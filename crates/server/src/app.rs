@@ -1,16 +1,17 @@
 //! The routes, and what they share.
 use crate::config::Config;
+use crate::generations::Generations;
 use crate::meters::Meters;
 use crate::models::Models;
 use crate::openai::responses::Store;
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::request::{self, Read, json};
 use crate::serve::Stop;
-use crate::{anthropic, guard, openai, tokens};
+use crate::{admin, anthropic, guard, openai, tokens};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{MethodRouter, get, post};
 use serde_json::{Value, json as object};
@@ -24,14 +25,22 @@ pub struct App {
     pub meters: Meters,
     /// What responses may go on from.
     pub store: Arc<Store>,
+    /// What is answered now.
+    pub generations: Arc<Generations>,
     pub started: u64,
 }
 
+/// What a request is called, in its response's header of that name and in the log.
+#[derive(Clone)]
+pub struct RequestId(pub String);
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 impl App {
     /// Writes about what went wrong here, rather than with whoever asked.
-    pub fn note(&self, refusal: &Refusal) {
+    pub fn note(&self, id: &RequestId, refusal: &Refusal) {
         if refusal.kind == Kind::Failed {
-            (self.config.log)(&format!("error: {refusal}"));
+            (self.config.log)(&format!("error: {}: {refusal}", id.0));
         }
     }
 }
@@ -59,6 +68,7 @@ pub fn router(app: Arc<App>) -> Router {
         router = router.route(path, posted(*read));
     }
     router
+        .merge(admin::router())
         .fallback(unknown)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(app.clone(), around))
@@ -71,11 +81,15 @@ fn posted(read: Read) -> MethodRouter<Arc<App>> {
 
 /// Around every request: who asks, what a browser is told, and what is noted.
 async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let id = app.config.name("req_");
+    parts.extensions.insert(RequestId(id.clone()));
     let dialect = Dialect::of(parts.uri.path());
     let allowed = guard::headers(&app.config, &parts.headers);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-    let mut response = match guard::admit(&app.config, &parts) {
+    let mut response = match guard::admit(&app.config, &parts)
+        .and_then(|()| admin::admit(&app, parts.uri.path()))
+    {
         Err(refusal) => refusal.response(dialect),
         Ok(()) if method == Method::OPTIONS => {
             let mut response = Response::new(Body::empty());
@@ -88,7 +102,10 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     let nosniff = HeaderValue::from_static("nosniff");
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     app.meters.responded(response.status());
-    (app.config.log)(&format!("{method} {path} {}", response.status().as_u16()));
+    (app.config.log)(&format!("{id} {method} {path} {}", response.status().as_u16()));
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
     response
 }
 

@@ -29,6 +29,8 @@ pub struct Config {
     pub max_tokens: Option<usize>,
     /// Refuses fields that no API documents, rather than naming them in `x-rinfer-ignored`.
     pub strict: bool,
+    /// Whether `/admin/…` is there, for whoever has a key.
+    pub admin: bool,
     /// How long answers may go on after the server is told to stop.
     pub drain: Duration,
     /// Whether Ctrl-C and SIGTERM end the server, and a second one at once.
@@ -55,6 +57,7 @@ impl Config {
             patience: Duration::from_secs(60),
             max_tokens: None,
             strict: false,
+            admin: false,
             drain: Duration::from_secs(5),
             signals: false,
             clock,

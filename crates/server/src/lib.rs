@@ -5,12 +5,14 @@
 //! the dialect's [`voice`], whole or as a stream. Nothing here asks the network for anything.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod anthropic;
 mod app;
 mod body;
 mod config;
 mod fields;
 mod gate;
+mod generations;
 mod guard;
 mod meters;
 mod models;

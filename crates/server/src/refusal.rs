@@ -42,6 +42,8 @@ pub enum Kind {
     Busy,
     /// The server is about to end.
     Stopping,
+    /// Somebody ended the answer.
+    Cancelled,
     /// It is the server's own fault.
     Failed,
 }
@@ -90,6 +92,7 @@ impl Refusal {
             Kind::Busy if dialect == Dialect::Anthropic => overloaded(),
             Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
             Kind::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Cancelled => cancelled(),
             Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -138,6 +141,11 @@ impl Refusal {
             _ => "invalid_request_error",
         }
     }
+}
+
+/// What nobody tries again: the status that proxies note of requests whose answers are not wanted any more.
+fn cancelled() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 /// Anthropic's own status for a server that is asked too much.

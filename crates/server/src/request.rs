@@ -1,5 +1,5 @@
 //! From an HTTP request to a response: what all routes have in common.
-use crate::app::App;
+use crate::app::{App, RequestId};
 use crate::body;
 use crate::fields::Fields;
 use crate::models::{Keep, Served};
@@ -39,10 +39,15 @@ pub type Read = fn(&App, &Arc<Served>, Fields, &mut Vec<String>) -> Result<Wante
 /// Answers a request whose body is an object.
 pub async fn answer(app: Arc<App>, request: Request<Body>, read: Read) -> Response<Body> {
     let dialect = Dialect::of(request.uri().path());
-    match respond(&app, request, read).await {
+    let id = request
+        .extensions()
+        .get::<RequestId>()
+        .cloned()
+        .unwrap_or_else(|| RequestId(String::new()));
+    match respond(&app, request, &id, read).await {
         Ok(response) => response,
         Err(refusal) => {
-            app.note(&refusal);
+            app.note(&id, &refusal);
             refusal.response(dialect)
         }
     }
@@ -51,6 +56,7 @@ pub async fn answer(app: Arc<App>, request: Request<Body>, read: Read) -> Respon
 async fn respond(
     app: &Arc<App>,
     request: Request<Body>,
+    id: &RequestId,
     read: Read,
 ) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
@@ -84,11 +90,13 @@ async fn respond(
             if app.stop.is_set() {
                 return Err(Refusal::new(Kind::Stopping, "the server is about to end"));
             }
+            let path = parts.uri.path().to_owned();
+            let generation = app.generations.begin(id.0.clone(), &served, path, stream);
             let answers = turn::begin(&served, job).await?;
             let (stop, counts) = (app.stop.clone(), app.clone());
             let count = Box::new(move |end: &turn::End| counts.meters.answered(end));
             let broken = BTreeMap::new();
-            Telling { answers, voice, stop, count, broken }.respond(stream).await?
+            Telling { answers, voice, stop, count, broken, generation }.respond(stream).await?
         }
     };
     if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))

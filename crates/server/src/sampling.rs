@@ -11,8 +11,30 @@ use std::sync::Arc;
 /// Texts that may end an answer.
 const STOPS: usize = 64;
 
-/// Reads what is said about sampling; the rest is the model's own.
+/// What an answer is to be held to, and the field that says so.
+pub type Form = (&'static str, Grammar);
+
+/// Reads what chat completions say about sampling; the rest is the model's own.
 pub fn read(fields: &mut Fields, own: &Sampling, config: &Config) -> Result<Sampling, Refusal> {
+    let format = match fields.object("response_format")? {
+        Some(format) => response_format(format)?,
+        None => None,
+    };
+    let mut s = common(fields, own, config, format.map(|format| ("response_format", format)))?;
+    s.presence_penalty = fields.number("presence_penalty")?.unwrap_or(s.presence_penalty);
+    s.frequency_penalty = fields.number("frequency_penalty")?.unwrap_or(s.frequency_penalty);
+    s.stop.extend(stop(fields)?);
+    s.logit_bias.extend(bias(fields)?);
+    Ok(s)
+}
+
+/// Reads what all routes take. `form` is what the answer is held to by the route's own field.
+pub fn common(
+    fields: &mut Fields,
+    own: &Sampling,
+    config: &Config,
+    form: Option<Form>,
+) -> Result<Sampling, Refusal> {
     let mut s = own.clone();
     fn set<T>(to: &mut T, given: Option<T>) {
         if let Some(given) = given {
@@ -25,13 +47,9 @@ pub fn read(fields: &mut Fields, own: &Sampling, config: &Config) -> Result<Samp
     set(&mut s.min_p, fields.number("min_p")?);
     set(&mut s.repeat_penalty, fields.number("repeat_penalty")?);
     set(&mut s.repeat_last_n, fields.count("repeat_last_n")?);
-    set(&mut s.presence_penalty, fields.number("presence_penalty")?);
-    set(&mut s.frequency_penalty, fields.number("frequency_penalty")?);
     s.seed = fields.seed("seed")?.unwrap_or_else(config.draw);
-    s.stop.extend(stop(fields)?);
-    s.logit_bias.extend(bias(fields)?);
     s.think_budget = fields.count("think_budget")?.or(s.think_budget);
-    s.grammar = form(fields)?.map(Arc::new).or(s.grammar);
+    s.grammar = held(fields, form)?.map(Arc::new).or(s.grammar);
     Ok(s)
 }
 
@@ -74,23 +92,24 @@ fn bias(fields: &mut Fields) -> Result<Vec<(TokenId, f32)>, Refusal> {
     map.iter().map(one).collect()
 }
 
-/// What the answer is held to: `response_format`, or one of rinfer's own `regex`, `grammar`, `choice`.
-fn form(fields: &mut Fields) -> Result<Option<Grammar>, Refusal> {
-    let regex = fields.text("regex")?.map(Grammar::Regex);
-    let grammar = fields
-        .text("grammar")?
-        .map(|text| if text.contains("::=") { Grammar::Gbnf(text) } else { Grammar::Lark(text) });
-    let choices = choices(fields)?.map(Grammar::Choice);
-    let format = match fields.object("response_format")? {
-        Some(format) => response_format(format)?,
-        None => None,
-    };
-    let given: Vec<Grammar> = [regex, grammar, choices, format].into_iter().flatten().collect();
-    if given.len() > 1 {
-        let text = "regex, grammar, choice and response_format each hold the answer to a form: give one of them";
-        return Err(Refusal::new(crate::refusal::Kind::Invalid, text));
+/// The one form that an answer is held to: the route's own, or one of rinfer's `regex`, `grammar`, `choice`.
+fn held(fields: &mut Fields, own: Option<Form>) -> Result<Option<Grammar>, Refusal> {
+    let regex = fields.text("regex")?.map(|text| ("regex", Grammar::Regex(text)));
+    let grammar = fields.text("grammar")?.map(|text| {
+        let gbnf = text.contains("::=");
+        ("grammar", if gbnf { Grammar::Gbnf(text) } else { Grammar::Lark(text) })
+    });
+    let choices = choices(fields)?.map(|list| ("choice", Grammar::Choice(list)));
+    let mut given = [own, regex, grammar, choices].into_iter().flatten();
+    let (first, second) = (given.next(), given.next());
+    match (first, second) {
+        (Some((first, _)), Some((second, _))) => {
+            let problem =
+                format!("holds the answer to a form, and so does {first}: give one of them");
+            Err(Refusal::field(second, problem))
+        }
+        (first, _) => Ok(first.map(|(_, grammar)| grammar)),
     }
-    Ok(given.into_iter().next())
 }
 
 fn choices(fields: &mut Fields) -> Result<Option<Vec<String>>, Refusal> {

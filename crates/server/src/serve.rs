@@ -83,6 +83,11 @@ impl Server {
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
+        if config.admin && config.keys.is_empty() {
+            let text =
+                "whoever reaches the server could unload its models: --admin needs --api-key";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
         let listener = TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
         let (started, drain) = ((config.clock)(), config.drain);
@@ -92,6 +97,7 @@ impl Server {
             stop,
             meters: Meters::default(),
             store: Arc::default(),
+            generations: Arc::default(),
             started,
         });
         Ok(Server { listener, app, drain })

@@ -1,5 +1,6 @@
 //! How an answer is told: piece by piece as it comes, or whole when it is over. Both are made by one
 //! [`Voice`], so that they can't differ.
+use crate::generations::Generation;
 use crate::refusal::{Kind, Refusal};
 use crate::serve::Stop;
 use crate::turn::{Answers, End, Piece, Score};
@@ -74,6 +75,8 @@ pub struct Telling {
     pub count: Count,
     /// Texts of calls that broke, by answer, as long as it is not clear what they are.
     pub broken: BTreeMap<usize, String>,
+    /// Its place among all that are told.
+    pub generation: Generation,
 }
 
 impl Telling {
@@ -160,6 +163,10 @@ impl Telling {
                 let text = "the server ends: the answer is not complete";
                 Some((0, Err(Refusal::new(Kind::Stopping, text))))
             }
+            () = self.generation.cancelled() => {
+                let text = "the answer was ended by whoever administers the server";
+                Some((0, Err(Refusal::new(Kind::Cancelled, text).code("cancelled"))))
+            }
             piece = self.answers.next() => match piece {
                 Some((i, Ok(Piece::End(end)))) if end.finish == Finish::Cancelled => {
                     Some((i, Err(Refusal::new(Kind::Stopping, "the answer was cancelled"))))
@@ -170,6 +177,7 @@ impl Telling {
     }
 
     fn piece(&mut self, i: usize, piece: Piece) -> Vec<Frame> {
+        self.generation.tell();
         let cut = matches!(&piece, Piece::End(end) if end.finish == Finish::Length);
         // A call that broke is one that was cut off, or it was none: then it is text.
         let text = self.broken.remove(&i).filter(|_| !cut);

@@ -60,6 +60,9 @@ pub struct Args {
     /// Refuse fields that no API documents
     #[arg(long)]
     strict: bool,
+    /// Let whoever has a key load and unload models, and list and end answers: /admin/…
+    #[arg(long)]
+    admin: bool,
     #[command(flatten)]
     sampler: Sampler,
     #[command(flatten)]
@@ -142,6 +145,7 @@ fn config(args: &Args, env: &Environment) -> Config {
         origins: args.origin.clone(),
         max_body: args.max_body,
         keep_alive: args.keep_alive,
+        admin: args.admin,
         max_tokens: args.sampler.max_tokens,
         strict: args.strict,
         signals: true,

@@ -7,7 +7,7 @@ use crate::fields::{Fates, Fields, expected};
 use crate::models::Served;
 use crate::refusal::Refusal;
 use crate::request::{Asked, Wanted};
-use crate::sampling;
+use crate::sampling::{self, Form};
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
 use serde_json::Value;
@@ -36,14 +36,13 @@ pub fn read(
     let most = fields.needed("max_tokens", most)?;
     let stops = stops(&mut fields)?;
     let thinking = thinking(&mut fields, ignored)?;
-    let format = output(&mut fields, ignored)?;
-    let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
+    let form = output(&mut fields, ignored)?;
+    let mut sampling = sampling::common(&mut fields, &served.sampling, &app.config, form)?;
     sampling::bound(&mut sampling, [Some(most)], &app.config);
     sampling.stop.extend(stops);
     if let Some((think, budget)) = thinking {
         (sampling.think, sampling.think_budget) = (think, budget.or(sampling.think_budget));
     }
-    sampling.grammar = format.map(Arc::new).or(sampling.grammar);
     let stream = fields.flag("stream")?.unwrap_or(false);
     fields.finish(FATES, ignored)?;
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
@@ -86,21 +85,28 @@ fn thinking(
     Ok(Some((think, budget)))
 }
 
-/// `output_config`, and its older place `output_format`: a schema.
-fn output(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Option<rinfer_grammar::Grammar>, Refusal> {
-    let config = fields.object("output_config")?;
-    let mut format = fields.object("output_format")?;
-    if let Some(mut config) = config {
-        format = config.object("format")?.or(format);
+/// `output_config.format`, and its older place `output_format`: a schema.
+fn output(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Option<Form>, Refusal> {
+    const NAMES: [&str; 2] = ["output_config.format", "output_format"];
+    let older = fields.object("output_format")?;
+    let mut newer = None;
+    if let Some(mut config) = fields.object("output_config")? {
+        newer = config.object("format")?;
         config.finish(&[("effort", Inert("the model has no such setting"))], ignored)?;
     }
-    let Some(mut format) = format else { return Ok(None) };
+    let (name, mut format) = match (newer, older) {
+        (None, None) => return Ok(None),
+        (Some(format), None) => (NAMES[0], format),
+        (None, Some(format)) => (NAMES[1], format),
+        (Some(_), Some(_)) => {
+            let problem =
+                format!("holds the answer to a form, and so does {}: give one of them", NAMES[0]);
+            return Err(Refusal::field(NAMES[1], problem));
+        }
+    };
     let kind = format.text("type")?;
     match format.needed("type", kind)?.as_str() {
-        "json_schema" => sampling::schema(&mut format).map(Some),
+        "json_schema" => sampling::schema(&mut format).map(|schema| Some((name, schema))),
         other => {
             Err(Refusal::field(format.path("type"), format_args!("'{other}' is not json_schema")))
         }

@@ -16,6 +16,7 @@ use rinfer_engine::model::Model;
 use rinfer_engine::sample::Sampling;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Names that an error lists.
 const LISTED: usize = 20;
@@ -24,6 +25,8 @@ const LISTED: usize = 20;
 pub struct Served {
     /// What the request calls it.
     pub name: String,
+    /// Its own name.
+    pub(crate) root: String,
     /// The model.
     pub model: Model,
     /// What a request that says nothing is answered with.
@@ -44,6 +47,11 @@ pub(crate) struct State {
     pub bytes: usize,
     /// Answers under way or waiting.
     pub inside: usize,
+    /// Requests that use it.
+    pub users: usize,
+    /// Since the last of them, if there is none.
+    pub idle: Option<Duration>,
+    pub keep: Option<Keep>,
 }
 
 impl Models {
@@ -75,9 +83,10 @@ impl Models {
     ) -> Result<Arc<Served>, Refusal> {
         let index = self.find(name)?;
         let (loaded, using) = self.0.acquire(index, keep).await?;
-        let name = name.unwrap_or(&self.0.offers()[index].names[0]).to_owned();
+        let root = self.0.offers()[index].names[0].clone();
+        let name = name.unwrap_or(&root).to_owned();
         let (model, sampling, gate) = (loaded.model, loaded.sampling, loaded.gate);
-        Ok(Arc::new(Served { name, model, sampling, gate, _using: using }))
+        Ok(Arc::new(Served { name, root, model, sampling, gate, _using: using }))
     }
     /// Unloads what was idle for as long as it is kept, for ever.
     pub(crate) async fn reap(&self) {
@@ -86,6 +95,31 @@ impl Models {
     /// The first name of each, and how it is.
     pub(crate) fn states(&self) -> impl Iterator<Item = (&str, State)> {
         self.0.offers().iter().zip(self.0.states()).map(|(offer, state)| (&*offer.names[0], state))
+    }
+    /// Unloads one when nobody uses it any more, for which it waits; false if it still is used then.
+    pub(crate) async fn unload(&self, name: &str, wait: Duration) -> Result<bool, Refusal> {
+        Ok(self.0.unload(self.find(Some(name))?, wait).await)
+    }
+    /// A model's own name.
+    pub(crate) fn root(&self, name: &str) -> Result<&str, Refusal> {
+        Ok(&self.0.offers()[self.find(Some(name))?].names[0])
+    }
+    /// As who administers the server is shown them.
+    pub(crate) fn report(&self) -> Vec<Value> {
+        let seconds = |time: Duration| time.as_secs_f64();
+        let one = |(offer, state): (&Offer, State)| {
+            let keep = match state.keep {
+                Some(Keep::For(time)) => json!(seconds(time)),
+                Some(Keep::Forever) => json!(-1),
+                None => Value::Null,
+            };
+            json!({
+                "id": offer.names[0], "aliases": offer.names[1..], "state": state.name,
+                "bytes": state.bytes, "context_length": state.context, "requests": state.users,
+                "answers": state.inside, "idle_seconds": state.idle.map(seconds), "keep_alive": keep,
+            })
+        };
+        self.0.offers().iter().zip(self.0.states()).map(one).collect()
     }
     /// As both APIs list them: each under each of its names.
     pub(crate) fn cards(&self, created: u64) -> Vec<Value> {

@@ -29,6 +29,9 @@ pub struct Pool {
 /// Somebody uses a model.
 pub struct Using(Arc<Pool>, usize);
 
+/// A model is to be unloaded: nobody begins to use it.
+struct Closing<'a>(&'a Arc<Pool>, usize);
+
 /// Somebody is about to.
 struct Waiting<'a>(&'a Arc<Pool>, usize);
 
@@ -66,6 +69,12 @@ impl Pool {
                 context: loaded.map(|loaded| loaded.model.limits().context),
                 bytes: slot.bytes,
                 inside: loaded.map_or(0, |loaded| loaded.gate.inside()),
+                users: slot.users,
+                idle: slot.since.filter(|_| slot.is_idle()).map(|since| since.elapsed()),
+                keep: match slot.stage {
+                    Stage::Here(_, keep) => Some(keep),
+                    _ => None,
+                },
             }
         };
         self.slots().all.iter().map(state).collect()
@@ -138,6 +147,10 @@ impl Pool {
         let slots = &mut *slots;
         let slot = &mut slots.all[index];
         match &mut slot.stage {
+            Stage::Here(..) if slot.closing > 0 => {
+                let text = format!("'{}' is being unloaded: try again later", self.name(index));
+                Step::Full(Refusal::new(Kind::Busy, text).code("model_unloading"))
+            }
             Stage::Here(loaded, kept) => {
                 *kept = keep.unwrap_or(*kept);
                 slot.users += 1;
@@ -258,6 +271,32 @@ impl Pool {
         );
         Err(Refusal::new(Kind::Busy, text).code("memory_in_use"))
     }
+    /// Unloads a model when nobody uses it any more, and lets nobody begin to; false if it is still used
+    /// after a while.
+    pub async fn unload(self: &Arc<Pool>, index: usize, wait: Duration) -> bool {
+        let _closing = Closing::new(self, index);
+        let deadline = tokio::time::Instant::now() + wait;
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.borrow_and_update();
+            let unloaded = {
+                let slot = &mut self.slots().all[index];
+                match slot.stage {
+                    Stage::Away => return true,
+                    Stage::Here(..) if slot.users == 0 => Some(slot.leave()),
+                    _ => None,
+                }
+            };
+            if let Some(unloaded) = unloaded {
+                (self.log)(&format!("unloaded {}, as was asked", self.name(index)));
+                let _ = tokio::task::spawn_blocking(move || drop(unloaded)).await;
+                return true;
+            }
+            if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
+                return false;
+            }
+        }
+    }
     /// Unloads what was idle for long enough, for ever.
     pub async fn reap(&self) {
         let mut changed = self.changed.subscribe();
@@ -307,6 +346,20 @@ impl Drop for Using {
         (slot.last, slot.since) = (time, Some(Instant::now()));
         drop(slots);
         pool.tell();
+    }
+}
+
+impl Closing<'_> {
+    fn new(pool: &Arc<Pool>, index: usize) -> Closing<'_> {
+        pool.slots().all[index].closing += 1;
+        Closing(pool, index)
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.slots().all[self.1].closing -= 1;
+        self.0.tell();
     }
 }
 

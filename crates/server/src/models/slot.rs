@@ -23,6 +23,8 @@ pub struct Slot {
     /// What it took when it was last to be loaded.
     pub known: Option<usize>,
     pub users: usize,
+    /// Who wants it to be unloaded.
+    pub closing: usize,
     /// Who is about to use it.
     pub waiting: usize,
     /// When it was last used, in the slots' time and the system's.

@@ -255,3 +255,68 @@ fn tokens() {
     let prompt = server.post("/apply-template", &asking(json!({}))).json();
     assert_eq!(prompt, json!({"prompt": "[user]Hi[assistant]"}));
 }
+
+/// An answer is held to one form: two are refused by their names, on every route.
+#[test]
+fn two_forms_at_once() {
+    let server = Rig::default().start();
+    let schema = json!({"type": "object"});
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let chat = json!({"messages": messages, "response_format": {"type": "json_object"}});
+    let completion = json!({"prompt": "Hi", "response_format": {"type": "json_object"}});
+    let response = json!({"input": "Hi", "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}});
+    let format = json!({"type": "json_schema", "schema": schema});
+    let message =
+        json!({"messages": messages, "max_tokens": 9, "output_config": {"format": format}});
+    let older = json!({"messages": messages, "max_tokens": 9, "output_format": format});
+    for (path, first, body) in [
+        ("/v1/chat/completions", "response_format", chat),
+        ("/v1/completions", "response_format", completion),
+        ("/v1/responses", "text.format", response),
+        ("/v1/messages", "output_config.format", message.clone()),
+        ("/v1/messages", "output_format", older),
+    ] {
+        for (second, value) in
+            [("regex", json!("a+")), ("grammar", json!("start: \"a\"")), ("choice", json!(["a"]))]
+        {
+            let mut body = body.clone();
+            body[second] = value;
+            body["model"] = "scripted".into();
+            let refused = server.post(path, &body);
+            assert_eq!(refused.status, 400, "{path}");
+            let text = refused.text();
+            assert!(
+                text.contains(first) && text.contains(&format!("{second}: ")),
+                "{path}: {text}"
+            );
+        }
+    }
+    let mut both = message;
+    both["output_format"] = format;
+    both["model"] = "scripted".into();
+    assert!(server.post("/v1/messages", &both).text().contains("output_format: holds"));
+    let text = server.chat(json!({"regex": "a", "choice": ["a"]})).text();
+    assert!(text.contains("choice: holds the answer to a form, and so does regex"), "{text}");
+}
+
+/// Fields that only chat completions have are named where other APIs are asked, and change nothing.
+#[test]
+fn fields_of_another_api() {
+    let server = Rig::default().start();
+    let more = json!({
+        "model": "scripted", "stop": ["l"], "response_format": {"type": "json_object"}, "logit_bias": {},
+        "presence_penalty": 1, "frequency_penalty": 1,
+    });
+    let named = "stop, response_format, logit_bias, presence_penalty, frequency_penalty";
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    for (path, own) in [
+        ("/v1/messages", json!({"messages": messages, "max_tokens": 9})),
+        ("/v1/responses", json!({"input": "Hi"})),
+    ] {
+        let mut body = more.clone();
+        body.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        let response = server.post(path, &body);
+        assert_eq!((response.status, response.header("x-rinfer-ignored")), (200, Some(named)));
+        assert!(response.text().contains("Hello!"));
+    }
+}

@@ -85,10 +85,9 @@ pub fn read(
         }
         None => None,
     };
-    let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
-    if let Some(grammar) = format.map(sampling::format).transpose()?.flatten() {
-        sampling.grammar = Some(grammar.into());
-    }
+    let form = format.map(sampling::format).transpose()?.flatten();
+    let form = form.map(|form| ("text.format", form));
+    let mut sampling = sampling::common(&mut fields, &served.sampling, &app.config, form)?;
     sampling::bound(&mut sampling, [fields.count("max_output_tokens")?], &app.config);
     let mut vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
     if let Some(mut reasoning) = fields.object("reasoning")? {
