@@ -1,10 +1,11 @@
 //! The seam: a backend compiles a spec and its weights into an executor, and the executor owns
 //! all device memory, the state of sequences included.
-use crate::batch::{Batch, Logits, Slot};
+use crate::batch::{Batch, Logits, Slot, TokenId};
 use crate::profile::Profile;
 use crate::spec::ModelSpec;
 use rinfer_formats::Weights;
 use rinfer_formats::gguf::recipe::{RECIPES, Recipe};
+use std::io::{self, Read, Write};
 
 /// A kind of device.
 pub trait Backend: Sync {
@@ -279,20 +280,31 @@ pub trait State {
     fn begin(&mut self, slot: Slot, prompt: usize) {
         let _ = (slot, prompt);
     }
-    /// Whether prompts of these lengths have the same positions, so that one's state may begin the
-    /// other's.
-    fn alike(&self, prompt: usize, other: usize) -> bool {
-        let _ = (prompt, other);
+    /// Begins an empty sequence with the longest start of `tokens` that earlier ones left: pages are shared,
+    /// and copied before they are written. Returns how many of them it then holds.
+    fn resume(&mut self, slot: Slot, tokens: &[TokenId]) -> usize;
+    /// Leaves what `slot` holds, which are `tokens`, to later sequences whose prompts are of the same kind
+    /// and begin alike. It may be called again as the sequence grows; of a prompt under way, whole pages
+    /// are left.
+    fn keep(&mut self, slot: Slot, tokens: &[TokenId]);
+    /// Whether another sequence, whose prompt is so long, can begin with the first `len` positions of `slot`
+    /// once these are computed and [kept](State::keep); a copy of recurrent states is then made there.
+    fn expect(&mut self, slot: Slot, len: usize, prompt: usize) -> bool {
+        let _ = (slot, len, prompt);
         true
     }
-    /// A second sequence that shares the first `len` positions, by reference where pages are
-    /// whole; none if no slot or page is free, or `len` is out of
-    /// [`State::reach`].
-    fn fork(&mut self, from: Slot, len: usize) -> Option<Slot>;
-    /// The longest length up to `len` that `slot` can be forked at or truncated to: short of `len`
-    /// where a window has moved on, or a recurrent state has no copy there.
+    /// How many of the next `rows` rows of `slot` may come at once, so that recurrent states are copied
+    /// where they are wanted.
+    fn stride(&self, slot: Slot, rows: usize) -> usize {
+        let _ = slot;
+        rows
+    }
+    /// Positions that are kept for later sequences.
+    fn kept(&self) -> usize;
+    /// The longest length up to `len` that `slot` can be truncated to: short of `len` where a window has moved on, or a recurrent state has no copy there.
     fn reach(&self, slot: Slot, len: usize) -> usize;
-    /// Makes sure that `slot` has pages for `len` positions; false if there is no room.
+    /// Makes sure that `slot` has pages for `len` positions, if need be of those that are only kept for
+    /// later sequences; false if there is no room.
     fn reserve(&mut self, slot: Slot, len: usize) -> bool;
     /// Forgets positions from `len` on; false where they are out of [`State::reach`].
     fn truncate(&mut self, slot: Slot, len: usize) -> bool;
@@ -300,13 +312,17 @@ pub trait State {
     fn close(&mut self, slot: Slot);
     /// Positions held by `slot`.
     fn len(&self, slot: Slot) -> usize;
-    /// Free positions, for admission.
+    /// Free positions, those that are kept for later sequences not among them.
     fn room(&self) -> usize;
-    /// The sequence's state, as bytes that [`State::restore`] takes.
-    fn save(&self, slot: Slot) -> Vec<u8>;
-    /// A new sequence from saved bytes.
+    /// Writes what is kept of `tokens`, or all that is kept, as [`State::restore`] reads it. Returns how many
+    /// positions that are.
     ///
     /// # Errors
-    /// What does not fit this model.
-    fn restore(&mut self, bytes: &[u8]) -> Result<Slot, String>;
+    /// Those of writing.
+    fn save(&self, tokens: Option<&[TokenId]>, out: &mut dyn Write) -> io::Result<usize>;
+    /// Keeps what was written by the state of the same model. Returns how many positions that are.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is no room for all of it; nothing of it is then kept.
+    fn restore(&mut self, from: &mut dyn Read) -> Result<usize, String>;
 }

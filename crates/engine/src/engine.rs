@@ -1,16 +1,24 @@
 //! Requests in, tokens out: continuous batching over one executor.
 //!
 //! [`Engine::step`] is the whole loop body: drop what was cancelled, admit, plan, forward, pick.
-//! States of finished requests are kept while there is room; a request that starts with the same
-//! tokens goes on from there. Because a row's result depends on nothing but its own sequence, that
-//! gives the same bits as a cold run, and so does taking a sequence out and computing it again.
-use crate::backend::{Executor, Limits};
+//! What a request computes is kept while there is room; a request that begins with the same tokens goes
+//! on from there, and waits while another computes them. Because a row's result depends on nothing but
+//! its own sequence, that gives the same bits as a cold run, and so does taking a sequence out and
+//! computing it again.
+mod files;
+
+use crate::backend::{Executor, Limits, State};
 use crate::batch::{Batch, Logits, Slot, TokenId};
 use crate::request::{Chosen, Event, Events, Finish, Request, RequestError, Sink, Usage};
 use crate::sample::Logprobs;
 use crate::schedule::{Sequence, plan};
 use rinfer_grammar::GrammarError;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Tokens that are worth waiting for until another request has computed them.
+const WORTH: usize = 64;
 
 /// Runs requests on one executor.
 pub struct Engine {
@@ -19,20 +27,22 @@ pub struct Engine {
     waiting: VecDeque<Sequence>,
     /// Oldest first.
     running: Vec<Sequence>,
-    /// Least recently used first.
-    kept: Vec<Kept>,
     order: Vec<usize>,
     batch: Batch,
     logits: Logits,
     raw: Vec<f32>,
+    /// Positions that are kept.
+    kept: Arc<AtomicUsize>,
+    /// What the model is known by, once that was asked.
+    says: Option<u64>,
 }
 
-/// The state of a finished request.
-struct Kept {
-    slot: Slot,
-    tokens: Vec<TokenId>,
-    /// How many of them were the prompt.
-    prompt: usize,
+/// Why a waiting request gets no slot.
+enum Wait {
+    /// All are taken, or all room.
+    Full,
+    /// A running one computes what it begins with.
+    Soon,
 }
 
 impl Engine {
@@ -43,11 +53,12 @@ impl Engine {
             limits,
             waiting: VecDeque::new(),
             running: Vec::new(),
-            kept: Vec::new(),
             order: Vec::new(),
             batch: Batch::default(),
             logits: Logits { vocab, data: Vec::new() },
             raw: Vec::new(),
+            kept: Arc::default(),
+            says: None,
         }
     }
 
@@ -66,12 +77,29 @@ impl Engine {
         self.waiting.push_back(sequence);
     }
 
+    /// Positions that are kept for later requests, as of the last step.
+    pub fn kept(&self) -> Arc<AtomicUsize> {
+        self.kept.clone()
+    }
+
+    fn count(&mut self) {
+        self.kept.store(self.executor.state().kept(), Ordering::Relaxed);
+    }
+
     /// One forward pass. Returns false if there was nothing to do.
     pub fn step(&mut self) -> bool {
+        let more = self.pass();
+        self.count();
+        more
+    }
+
+    fn pass(&mut self) -> bool {
         self.reap();
         self.admit();
         self.grow();
-        plan(&self.running, self.limits.batch, &mut self.order, &mut self.batch);
+        let state = self.executor.state();
+        let stride = |slot, rows| state.stride(slot, rows);
+        plan(&self.running, self.limits.batch, stride, &mut self.order, &mut self.batch);
         if self.batch.seqs.is_empty() {
             return false;
         }
@@ -108,91 +136,26 @@ impl Engine {
 
     /// Moves waiting requests to a slot, oldest first, until one finds no room.
     fn admit(&mut self) {
-        while let Some(mut s) = self.waiting.pop_front() {
-            if let Some((slot, past)) = self.place(&s.tokens, s.prompt) {
-                (s.slot, s.past) = (slot, past);
-                if s.tokens.len() == s.prompt {
-                    s.cached = past;
-                    s.sink.send(Event::Started { cached: past });
+        let mut i = 0;
+        while let Some(s) = self.waiting.get(i) {
+            match place(self.executor.state(), &self.running, s) {
+                Ok((slot, past)) => {
+                    let Some(mut s) = self.waiting.remove(i) else { return };
+                    (s.slot, s.past) = (slot, past);
+                    if s.tokens.len() == s.prompt {
+                        s.cached = past;
+                        s.sink.send(Event::Started { cached: past });
+                    }
+                    self.running.push(s);
                 }
-                self.running.push(s);
-            } else if self.running.is_empty() {
-                s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
-            } else {
-                return self.waiting.push_front(s);
+                Err(Wait::Soon) => i += 1,
+                Err(Wait::Full) if self.running.is_empty() => {
+                    let Some(s) = self.waiting.remove(i) else { return };
+                    s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
+                }
+                Err(Wait::Full) => return,
             }
         }
-    }
-
-    /// A slot with room for `tokens`, which began with a prompt of so many, and how many of them it
-    /// holds already.
-    fn place(&mut self, tokens: &[TokenId], prompt: usize) -> Option<(Slot, usize)> {
-        let (slot, past) = self.reuse(tokens, prompt).or_else(|| self.open(prompt))?;
-        while !self.executor.state().reserve(slot, tokens.len()) {
-            if !self.evict() {
-                self.executor.state().close(slot);
-                return None;
-            }
-        }
-        Some((slot, past))
-    }
-
-    /// The longest start of `tokens` that a kept state can go on from. A state that `tokens` merely extends is
-    /// taken over; another is shared, or cut if there is no slot to share it in.
-    fn reuse(&mut self, tokens: &[TokenId], prompt: usize) -> Option<(Slot, usize)> {
-        // The last token is computed in any case: its logits are wanted.
-        let usable = &tokens[..tokens.len() - 1];
-        let state = self.executor.state();
-        let reached = |k: &Kept| {
-            let common = k.tokens.iter().zip(usable).take_while(|(a, b)| a == b).count();
-            if state.alike(k.prompt, prompt) { state.reach(k.slot, common) } else { 0 }
-        };
-        let (i, past) = self.kept.iter().map(reached).enumerate().max_by_key(|(_, past)| *past)?;
-        if past == 0 {
-            return None;
-        }
-        let source = self.kept.remove(i);
-        if past == source.tokens.len() {
-            return Some((source.slot, past));
-        }
-        if self.slot_is_free() || self.evict() {
-            if let Some(slot) = self.executor.state().fork(source.slot, past) {
-                self.kept.push(source);
-                return Some((slot, past));
-            }
-        } else if self.executor.state().truncate(source.slot, past) {
-            return Some((source.slot, past));
-        }
-        // No page is free to share the state in.
-        self.kept.insert(0, source);
-        None
-    }
-
-    fn slot_is_free(&mut self) -> bool {
-        let state = self.executor.state();
-        state.open().map(|slot| state.close(slot)).is_some()
-    }
-
-    fn open(&mut self, prompt: usize) -> Option<(Slot, usize)> {
-        loop {
-            if let Some(slot) = self.executor.state().open() {
-                self.executor.state().begin(slot, prompt);
-                return Some((slot, 0));
-            }
-            if !self.evict() {
-                return None;
-            }
-        }
-    }
-
-    /// Gives up the kept state that was used least recently.
-    fn evict(&mut self) -> bool {
-        if self.kept.is_empty() {
-            return false;
-        }
-        let oldest = self.kept.remove(0);
-        self.executor.state().close(oldest.slot);
-        true
     }
 
     /// Makes room for what will be computed next. If there is none, the youngest sequence steps
@@ -203,17 +166,32 @@ impl Engine {
             let s = &self.running[i];
             if self.executor.state().reserve(s.slot, s.tokens.len()) {
                 i += 1;
-            } else if !self.evict() {
-                let alone = self.running.len() == 1;
-                let Some(s) = self.running.pop() else { return };
-                self.executor.state().close(s.slot);
-                if alone {
-                    s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
-                } else {
-                    self.waiting.push_front(s);
-                }
+                continue;
+            }
+            let alone = self.running.len() == 1;
+            let Some(s) = self.running.pop() else { return };
+            if alone {
+                self.leave(&s);
+                s.sink.send(Event::Failed(RequestError::NoRoom(s.tokens.len())));
+            } else {
+                self.step_back(s);
             }
         }
+    }
+
+    /// Takes a sequence out, to be computed again later.
+    fn step_back(&mut self, s: Sequence) {
+        self.leave(&s);
+        self.waiting.push_front(s);
+    }
+
+    /// Frees a sequence's slot. What it computed is left to others, if it may be.
+    fn leave(&mut self, s: &Sequence) {
+        let state = self.executor.state();
+        if s.shares() {
+            state.keep(s.slot, s.held());
+        }
+        state.close(s.slot);
     }
 
     /// Takes the forward's result: the state has grown, and rows that were wanted give tokens.
@@ -224,6 +202,9 @@ impl Engine {
             let Some(i) = self.running.iter().position(|s| s.slot == span.slot) else { continue };
             let s = &mut self.running[i];
             s.past += span.len;
+            if s.shares() && s.past <= s.prompt {
+                self.executor.state().keep(s.slot, s.held());
+            }
             if s.pending() > 0 {
                 continue;
             }
@@ -239,24 +220,37 @@ impl Engine {
         self.batch.seqs = spans;
     }
 
-    /// Reports the end of a running sequence, and keeps its state if it may serve again.
+    /// Reports the end of a running sequence.
     fn finish(&mut self, i: usize, last: Event) {
-        let mut s = self.running.remove(i);
+        let s = self.running.remove(i);
         s.sink.send(last);
-        s.tokens.truncate(s.past);
-        if !s.request.keep || s.past == 0 {
-            return self.executor.state().close(s.slot);
-        }
-        let state = self.executor.state();
-        self.kept.retain(|k| {
-            let within = s.tokens.starts_with(&k.tokens) && state.alike(k.prompt, s.prompt);
-            if within {
-                state.close(k.slot);
-            }
-            !within
-        });
-        self.kept.push(Kept { slot: s.slot, tokens: s.tokens, prompt: s.prompt });
+        self.leave(&s);
     }
+}
+
+/// A slot with room for a sequence, and how many of its tokens that holds already.
+fn place(state: &mut dyn State, running: &[Sequence], s: &Sequence) -> Result<(Slot, usize), Wait> {
+    let slot = state.open().ok_or(Wait::Full)?;
+    state.begin(slot, s.prompt);
+    let past = if s.shares() { state.resume(slot, s.usable()) } else { 0 };
+    let soon = s.shares() && running.iter().any(|other| comes(state, other, s, past));
+    if !soon && state.reserve(slot, s.tokens.len()) {
+        return Ok((slot, past));
+    }
+    state.close(slot);
+    Err(if soon { Wait::Soon } else { Wait::Full })
+}
+
+/// Whether a sequence that could begin with `past` of its tokens should wait for `other`, which computes
+/// a page more of them, or the rest.
+fn comes(state: &mut dyn State, other: &Sequence, s: &Sequence, past: usize) -> bool {
+    if !other.shares() || other.past >= other.prompt {
+        return false;
+    }
+    let alike = other.tokens[..other.prompt].iter().zip(s.usable()).take_while(|(a, b)| a == b);
+    let common = alike.count();
+    let worth = common >= past + WORTH || (common > past && common == s.usable().len());
+    worth && state.expect(other.slot, common, s.prompt)
 }
 
 /// What `work` returns, or that it panicked: that was reported where it happened.

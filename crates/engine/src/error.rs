@@ -113,6 +113,14 @@ pub enum Error {
         /// Why.
         cause: std::io::Error,
     },
+    /// A file of what a model keeps is not for this one, or not as it was written.
+    #[error("{file} is not restored: {problem}")]
+    Saved {
+        /// Which one.
+        file: String,
+        /// Why not.
+        problem: String,
+    },
     /// The system refused a resource.
     #[error("{0}")]
     Io(#[from] std::io::Error),

@@ -23,6 +23,7 @@ pub mod profile;
 pub mod request;
 pub mod rope;
 pub mod sample;
+pub mod saved;
 mod schedule;
 pub mod session;
 pub mod size;

@@ -26,10 +26,10 @@ pub struct Load {
     /// Tokens of a sequence, prompt and answer together. The default is the model's own, at most
     /// 4096.
     pub context: Option<usize>,
-    /// Sequences at once, those that are kept for reuse among them.
+    /// Sequences at once.
     pub sequences: usize,
     /// Positions of all sequences together. The default is those of one whole context: sequences
-    /// share them, and the oldest that are only kept make room.
+    /// share them, and what is kept for later ones has what they leave.
     pub positions: Option<usize>,
     /// Rows of one forward pass.
     pub batch: usize,

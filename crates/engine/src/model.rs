@@ -8,6 +8,7 @@ use crate::language::Language;
 use crate::load::{Load, Opened};
 use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
 use crate::sample::Sampling;
+use crate::saved::Restored;
 use crate::session::Session;
 use rinfer_grammar::{Matcher, Vocabulary};
 use rinfer_text::stream::Decoder;
@@ -92,7 +93,7 @@ impl Model {
     /// A request with this model's end tokens, to be changed and submitted: its constraint is yours to set.
     pub fn request(&self, prompt: Vec<TokenId>, sampling: &Sampling) -> Request {
         let (sampling, end) = (sampling.clone(), self.language().end.clone());
-        Request { prompt, sampling, end, constraint: None, until: None, logprobs: None, keep: true }
+        Request { prompt, sampling, end, constraint: None, until: None, logprobs: None }
     }
 
     /// The same, with the grammar that `sampling` names.
@@ -123,6 +124,49 @@ impl Model {
     /// What no wait would help.
     pub fn submit(&self, request: Request) -> Result<Events> {
         self.0.driver.submit(request).map_err(Error::Request)
+    }
+
+    /// Positions that are kept for requests that begin with the same tokens, of the
+    /// [most](Limits::positions) that there are.
+    pub fn kept(&self) -> usize {
+        self.0.driver.kept()
+    }
+
+    /// Writes all that is kept to a file, whole or not at all: [`Model::restore`] reads it, after a restart
+    /// too. Answers under way wait for it. Returns how many positions that are.
+    ///
+    /// # Errors
+    /// Those of writing; nothing is kept.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<usize> {
+        self.write(None, Vec::new(), path.as_ref())
+    }
+
+    /// The same of what is kept of `tokens`, such as a prompt that was asked.
+    ///
+    /// # Errors
+    /// As [`Model::save`].
+    pub fn save_prefix(&self, tokens: &[TokenId], path: impl AsRef<Path>) -> Result<usize> {
+        self.write(Some(tokens.to_vec()), Vec::new(), path.as_ref())
+    }
+
+    pub(crate) fn write(
+        &self,
+        tokens: Option<Vec<TokenId>>,
+        note: Vec<u8>,
+        path: &Path,
+    ) -> Result<usize> {
+        let path = path.to_owned();
+        self.0.driver.call(move |engine| engine.save(tokens.as_deref(), &note, &path))?
+    }
+
+    /// Keeps what a file holds that this model wrote. Answers under way wait for it.
+    ///
+    /// # Errors
+    /// A file that is cut, changed, or another model's, or that there is no room for: nothing of it is
+    /// kept then.
+    pub fn restore(&self, path: impl AsRef<Path>) -> Result<Restored> {
+        let path = path.as_ref().to_owned();
+        self.0.driver.call(move |engine| engine.restore(&path))?
     }
 
     /// Tokenizer, template, end tokens and sampling defaults.

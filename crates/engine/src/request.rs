@@ -21,8 +21,6 @@ pub struct Request {
     pub until: Option<Box<dyn FnMut(TokenId) -> bool + Send>>,
     /// Reports log-probabilities: of the chosen token and of this many most probable ones.
     pub logprobs: Option<usize>,
-    /// Whether the state may serve later requests that start with the same tokens.
-    pub keep: bool,
 }
 
 /// What happened to a request. `Done` or `Failed` comes last.
@@ -30,7 +28,7 @@ pub struct Request {
 pub enum Event {
     /// The request has a slot; so many tokens of its prompt need no computing.
     Started {
-        /// Of the prompt, taken from an earlier request's state.
+        /// Of the prompt, computed by other requests.
         cached: usize,
     },
     /// The next token of the answer.
@@ -68,7 +66,7 @@ pub enum Finish {
 pub struct Usage {
     /// Of the prompt.
     pub prompt: usize,
-    /// Of the prompt, taken from an earlier request's state.
+    /// Of the prompt, computed by other requests.
     pub cached: usize,
     /// Of the answer.
     pub generated: usize,

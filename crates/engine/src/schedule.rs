@@ -11,7 +11,7 @@ pub struct Sequence {
     pub past: usize,
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Tokens of the prompt that came from an earlier state.
+    /// Tokens of the prompt that other sequences computed.
     pub cached: usize,
     /// Tokens that it may have in all.
     pub limit: usize,
@@ -47,13 +47,33 @@ impl Sequence {
     pub fn pending(&self) -> usize {
         self.tokens.len() - self.past
     }
+    /// Whether what it computes is left to others, and it goes on from theirs.
+    pub fn shares(&self) -> bool {
+        self.request.sampling.cache_prompt
+    }
+    /// The tokens that others may have computed. The last one is computed in any case: its logits are
+    /// wanted.
+    pub fn usable(&self) -> &[TokenId] {
+        &self.tokens[..self.tokens.len() - 1]
+    }
+    /// The tokens that the state holds.
+    pub fn held(&self) -> &[TokenId] {
+        &self.tokens[..self.past]
+    }
 }
 
 /// Fills `batch` with at most `budget` rows. Sequences that wait for one row come first, so that a
 /// prompt stalls nobody; prompts share what is left evenly, and what a short one does not need
 /// goes to the longer ones.
-/// `order` is room for the sequences' numbers.
-pub fn plan(running: &[Sequence], budget: usize, order: &mut Vec<usize>, batch: &mut Batch) {
+/// `stride` says how many of a sequence's next rows may come at once; `order` is room for the sequences'
+/// numbers.
+pub fn plan(
+    running: &[Sequence],
+    budget: usize,
+    stride: impl Fn(Slot, usize) -> usize,
+    order: &mut Vec<usize>,
+    batch: &mut Batch,
+) {
     batch.rows.clear();
     batch.seqs.clear();
     order.clear();
@@ -66,6 +86,7 @@ pub fn plan(running: &[Sequence], budget: usize, order: &mut Vec<usize>, batch: 
         if len == 0 {
             break;
         }
+        let len = stride(s.slot, len);
         left -= len;
         batch.rows.extend(s.tokens[s.past..s.past + len].iter().map(|id| Row::Token(*id)));
         let want = if len == s.pending() { Want::Last } else { Want::Nothing };

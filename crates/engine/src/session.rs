@@ -1,12 +1,14 @@
 //! A conversation. Every turn renders the whole of it, so a prompt never depends on how it came
 //! about; what an earlier turn computed is found again by its tokens.
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::request::{Cancel, Finish, Usage};
 use crate::sample::Sampling;
 use crate::turn::{Ask, Turn};
 use rinfer_text::chat::{Message, Role};
 use rinfer_text::reply::{self, Delta};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// A conversation with a model.
 pub struct Session {
@@ -15,6 +17,30 @@ pub struct Session {
     messages: Vec<Message>,
     sampling: Sampling,
     pub(crate) show_schema: bool,
+}
+
+/// What a file says of a conversation.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    system: Option<String>,
+    messages: Vec<Message>,
+}
+
+impl Model {
+    /// The conversation that [`Session::save`] wrote.
+    ///
+    /// # Errors
+    /// As [`Model::restore`]; a file that holds no conversation.
+    pub fn open_session(&self, path: impl AsRef<Path>) -> Result<Session> {
+        let note = self.restore(path.as_ref())?.note;
+        let note: Note = serde_json::from_slice(&note).map_err(|_| Error::Saved {
+            file: path.as_ref().display().to_string(),
+            problem: "it holds what a model keeps, but no conversation".into(),
+        })?;
+        let mut session = self.session();
+        (session.system, session.messages) = (note.system, note.messages);
+        Ok(session)
+    }
 }
 
 impl Session {
@@ -50,9 +76,8 @@ impl Session {
     /// no room in the context, or an option out of its range. The conversation is then as before.
     pub fn say(&mut self, text: impl Into<String>) -> Result<Reply<'_>> {
         self.messages.push(Message::new(Role::User, text));
-        let system = self.system.iter().map(|text| Message::new(Role::System, text.as_str()));
-        let messages = system.chain(self.messages.iter().cloned()).collect();
-        match self.model.turn(&Ask { messages, ..Ask::default() }, &self.sampling) {
+        let ask = Ask { messages: self.all(), ..Ask::default() };
+        match self.model.turn(&ask, &self.sampling) {
             Ok(turn) => Ok(Reply { session: self, turn, said: reply::Reply::default() }),
             Err(error) => {
                 self.messages.pop();
@@ -82,6 +107,26 @@ impl Session {
     /// Forgets the conversation, but not what the model is told before it.
     pub fn reset(&mut self) {
         self.messages.clear();
+    }
+
+    /// Writes the conversation to a file, whole or not at all, with what is kept of its state, so that
+    /// [`Model::open_session`] goes on from there without computing it again. How answers are chosen is
+    /// not part of it. Returns how many positions of state that are.
+    ///
+    /// # Errors
+    /// A conversation that the template refuses, and those of writing.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<usize> {
+        let ask = Ask { messages: self.all(), ..Ask::default() };
+        let (tokens, _) = self.model.prompt(&ask, self.sampling.think)?;
+        let note = Note { system: self.system.clone(), messages: self.messages.clone() };
+        // Writing to memory can't fail.
+        let note = serde_json::to_vec(&note).unwrap_or_default();
+        self.model.write(Some(tokens), note, path.as_ref())
+    }
+
+    fn all(&self) -> Vec<Message> {
+        let system = self.system.iter().map(|text| Message::new(Role::System, text.as_str()));
+        system.chain(self.messages.iter().cloned()).collect()
     }
 
     /// Keeps the first `length` messages.

@@ -105,16 +105,7 @@ fn a_step_of_the_engine_allocates_blocks_of_events() {
                     let sampling = Sampling { max_tokens: Some(120), ..sampling.clone() };
                     let (prompt, end) = (vec![TokenId(i + 3); 4], [].into());
                     let (constraint, until, logprobs) = (None, None, None);
-                    let keep = false;
-                    engine.submit(Request {
-                        prompt,
-                        sampling,
-                        end,
-                        constraint,
-                        until,
-                        logprobs,
-                        keep,
-                    })
+                    engine.submit(Request { prompt, sampling, end, constraint, until, logprobs })
                 })
                 .collect();
             let steps = |engine: &mut Engine, n| (0..n).for_each(|_| assert!(engine.step()));

@@ -72,7 +72,6 @@ fn growing() {
     let ((a, ..), (b, ..)) = (golden.prompt(0), golden.prompt(1));
     let (ids, prompt) = ([&b[..], &a].concat(), b.len());
     let vocab = rig.vocab;
-    assert!(rig.executor.state().alike(1, 34) && !rig.executor.state().alike(34, 35));
     let mut whole = Vec::new();
     for chunk in [ids.len(), 1, 7] {
         let slot = rig.begin(prompt);
@@ -86,15 +85,18 @@ fn growing() {
     }
     let (longer, short) = (rig.run(&ids, ids.len()), prompt * vocab);
     assert!(longer[..short] != whole[..short], "a longer prompt is another");
-    let (slot, half) = (rig.begin(prompt), ids.len() / 2);
-    rig.feed(slot, &ids[..half], half);
-    let saved = rig.executor.state().save(slot);
-    let fork = rig.executor.state().fork(slot, half).expect("room");
+    let slot = rig.begin(prompt);
+    rig.feed(slot, &ids[..prompt], 64);
+    rig.keep(slot, &ids[..prompt]);
     rig.close(slot);
-    let restored = rig.executor.state().restore(&saved).expect("room");
-    for slot in [fork, restored] {
-        let logits = rig.feed(slot, &ids[half..], ids.len());
-        assert_bits(&logits, &whole[half * vocab..], vocab, "shared or saved");
+    let other = &mut Rig::golden(&golden, &LIMITS);
+    assert_eq!(other.executor.state().restore(&mut &rig.save(None)[..]), Ok(prompt));
+    for rig in [&mut rig, other] {
+        assert_eq!(rig.resume(35, &ids).1, 0, "a longer prompt has other positions");
+        let (slot, kept) = rig.resume(prompt, &ids);
+        assert_eq!(kept, prompt);
+        let logits = rig.feed(slot, &ids[prompt..], ids.len());
+        assert_bits(&logits, &whole[prompt * vocab..], vocab, "shared or saved");
     }
 }
 

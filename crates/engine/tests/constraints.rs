@@ -72,7 +72,6 @@ fn written(
         constraint: Some(Box::new(constraint)),
         until: None,
         logprobs: None,
-        keep: true,
     };
     let events = engine.submit(request).unwrap();
     while engine.step() {}

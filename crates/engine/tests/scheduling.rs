@@ -19,7 +19,6 @@ fn request(prompt: &[u32], sampling: Sampling) -> Request {
         constraint: None,
         until: None,
         logprobs: None,
-        keep: true,
     }
 }
 
@@ -181,15 +180,84 @@ fn prefixes_are_reused() {
             assert_eq!(ids, cold(prompt), "{slots} slots, {prompt:?}");
             cached.push(usage.cached);
         }
-        let expected: &[usize] = if slots == 1 { &[0, 3, 4, 0, 0, 3] } else { &[0, 3, 4, 0, 6, 3] };
-        assert_eq!(cached, expected, "{slots} slots");
+        assert_eq!(cached, [0, 3, 4, 0, 6, 3], "{slots} slots");
     }
-    // Whoever asks for it leaves nothing behind.
+}
+
+/// Whoever asks for it takes nothing and leaves nothing.
+#[test]
+fn private_prompts_are_not_kept() {
     let (mut engine, _) = engine(Scripted::hashing, limits(2, 64, 64, 8));
-    for _ in 0..2 {
-        let events = engine.submit(Request { keep: false, ..greedy(&a, 5) }).unwrap();
+    let prompt = [1, 2, 3, 4];
+    for (shared, expected) in [(false, 0), (false, 0), (true, 0), (false, 0), (true, 3)] {
+        let mut request = greedy(&prompt, 5);
+        request.sampling.cache_prompt = shared;
+        let events = engine.submit(request).unwrap();
         while engine.step() {}
-        assert_eq!(done(events).2.cached, 0);
+        assert_eq!(done(events).2.cached, expected);
+    }
+}
+
+/// Of requests that come together and begin alike, one computes what they have in common.
+#[test]
+fn what_begins_alike_is_computed_once() {
+    let start: Vec<u32> = (0..100).map(|i| i * 7 % 29).collect();
+    let rows = |log: &Log| log.lock().unwrap().iter().flatten().map(|s| s.2).sum::<usize>();
+    let (mut engine, log) = engine(Scripted::hashing, limits(4, 256, 1024, 32));
+    // Four answers to one prompt.
+    let all: Vec<_> = (0..4)
+        .map(|seed| {
+            let sampling = Sampling { seed, max_tokens: Some(3), ..Sampling::default() };
+            engine.submit(request(&start, sampling)).unwrap()
+        })
+        .collect();
+    while engine.step() {}
+    let all: Vec<_> = all.into_iter().map(|events| done(events).2.cached).collect();
+    assert_eq!(all, [0, 99, 99, 99]);
+    assert_eq!(rows(&log), 100 + 3 + 4 * 2, "the prompt once, its last token for each, answers");
+    // Four prompts that begin alike, and one that does not and overtakes them.
+    let prompt = |i: u32| [&[3][..], &start, &[i; 5]].concat();
+    log.lock().unwrap().clear();
+    let all: Vec<_> = (0..4).map(|i| engine.submit(greedy(&prompt(i), 3)).unwrap()).collect();
+    let other = engine.submit(greedy(&[9, 9], 3)).unwrap();
+    engine.step();
+    let first: Vec<_> = log.lock().unwrap()[0].iter().map(|span| (span.1, span.2)).collect();
+    assert_eq!(first, [(0, 2), (0, 30)]);
+    while engine.step() {}
+    assert_eq!(done(other).2.cached, 0);
+    let all: Vec<_> = all.into_iter().map(|events| done(events).2.cached).collect();
+    assert!(all[0] == 0 && all[1..].iter().all(|cached| cached + 64 > 101), "{all:?}");
+    // Whoever is alone again, because the first one left, computes it.
+    let prompt = |i: u32| [&[4][..], &start, &[i; 5]].concat();
+    let [a, b] = [1, 2].map(|i| engine.submit(greedy(&prompt(i), 3)).unwrap());
+    engine.step();
+    drop(a);
+    while engine.step() {}
+    assert_eq!(done(b).0.len(), 3);
+}
+
+/// Eight at once in room for three, with what is kept in all of it: all are answered, as alone.
+#[test]
+fn a_full_cache_stops_nobody() {
+    let prompt = |i: u32| (0..20 + i % 3).map(|t| (t * i + 1) % 29).collect::<Vec<u32>>();
+    let alone = |i: u32| {
+        let (mut engine, _) = engine(Scripted::hashing, limits(1, 64, 64, 64));
+        let events = engine.submit(greedy(&prompt(i), 20)).unwrap();
+        while engine.step() {}
+        done(events).0
+    };
+    let (mut engine, _) = engine(Scripted::hashing, limits(8, 64, 150, 16));
+    for round in 0..3 {
+        let all: Vec<_> = (0..8).map(|i| engine.submit(greedy(&prompt(i), 20)).unwrap()).collect();
+        for step in 0.. {
+            assert!(step < 2000, "it goes on and on");
+            if !engine.step() {
+                break;
+            }
+        }
+        for (i, events) in (0..8).zip(all) {
+            assert_eq!(done(events).0, alone(i), "{i} in round {round}");
+        }
     }
 }
 

@@ -515,3 +515,31 @@ fn folders() {
 }
 
 const A: u32 = 5 + b'a' as u32;
+
+/// A conversation goes on from its file, without computing it again.
+#[test]
+fn sessions_are_saved() {
+    let dir = folder("saved", "llama3");
+    let load = || Load { batch: 16, threads: Some(1), ..Load::default() };
+    let model = Model::load(&dir, load()).unwrap();
+    let mut chat = model.session();
+    chat.system("Be brief.");
+    *chat.sampling() = greedy(5, &[]);
+    chat.say("Why?").unwrap().for_each(drop);
+    let file = dir.join("chat.session");
+    let positions = chat.save(&file).unwrap();
+    let mut expected = chat.say("And then?").unwrap();
+    let answer: String = expected.by_ref().map(Result::unwrap).collect();
+    drop(expected);
+
+    let later = Model::load(&dir, load()).unwrap();
+    let mut session = later.open_session(&file).unwrap();
+    assert_eq!((session.history().len(), session.system_message()), (2, Some("Be brief.")));
+    *session.sampling() = greedy(5, &[]);
+    let mut reply = session.say("And then?").unwrap();
+    assert_eq!(reply.by_ref().map(Result::unwrap).collect::<String>(), answer);
+    assert!(positions > 20 && reply.usage().cached == positions, "{positions}");
+    later.save(&file).unwrap();
+    let Err(error) = later.open_session(&file) else { panic!("no conversation") };
+    assert!(error.to_string().contains("chat.session is not restored"), "{error}");
+}

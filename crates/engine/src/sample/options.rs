@@ -37,6 +37,9 @@ pub struct Sampling {
     pub grammar: Option<Arc<Grammar>>,
     /// Whether the model is to think before it answers a conversation.
     pub think: Think,
+    /// Whether the answer goes on from what earlier requests computed of the same tokens, and leaves what it
+    /// computes to later ones. That changes how long it takes, never what it is.
+    pub cache_prompt: bool,
     /// Most tokens of thoughts, whose end is then written for the model; none is any number.
     pub think_budget: Option<usize>,
 }
@@ -70,6 +73,7 @@ impl Default for Sampling {
             stop: Vec::new(),
             grammar: None,
             think: Think::Auto,
+            cache_prompt: true,
             think_budget: None,
         }
     }

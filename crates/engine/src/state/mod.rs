@@ -1,10 +1,12 @@
 //! What sequences remember, on the CPU: pages of keys and values, and recurrent states.
 //!
-//! `table` counts pages without holding any, `recurrent` holds states of fixed size, `pages` holds
-//! pages and is the [`State`].
+//! `table` counts pages without holding any, `recurrent` holds states of fixed size, `prefix` says what of
+//! both sequences left to later ones, `saved` makes bytes of that, and `pages` holds pages and is the
+//! [`State`].
 //!
 //! [`State`]: crate::backend::State
 mod pages;
+mod prefix;
 mod recurrent;
 mod saved;
 mod table;

@@ -2,19 +2,22 @@
 //! it can be cut or shared there.
 //!
 //! A cell is one row of every operation's matrix. Copies are never written again, so that several
-//! sequences may refer to one.
-use super::saved::Reader;
+//! sequences may refer to one. There are cells for as much as every slot may refer to; what they leave
+//! holds the states of the prefix tree.
 use rinfer_kernels::Mat;
+use rinfer_kernels::kv::PAGE;
 use rinfer_kernels::ops::{Mark, Run};
 
 /// Copies that a sequence keeps.
 pub(crate) const COPIES: usize = 3;
+/// Positions of a prompt between copies.
+pub(crate) const STEP: usize = 8 * PAGE;
 
 /// The recurrent states of all sequences.
 pub struct Recurrent {
     /// By operation, `[cells, floats]`.
     states: Vec<Mat>,
-    /// By cell: sequences that refer to it.
+    /// By cell: sequences and nodes of the prefix tree that refer to it.
     owners: Vec<u32>,
     free: Vec<usize>,
     slots: Vec<Held>,
@@ -27,13 +30,17 @@ struct Held {
     now: Option<usize>,
     /// By number of positions.
     copies: Vec<Copy>,
+    /// Where copies are asked for.
+    wanted: Vec<usize>,
 }
 
 /// A state further back.
-#[derive(Clone, Copy)]
-struct Copy {
-    len: usize,
-    cell: usize,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    /// Positions before it.
+    pub len: usize,
+    /// Where it is.
+    pub cell: usize,
 }
 
 /// Cells of `slots` slots.
@@ -45,7 +52,11 @@ impl Recurrent {
     /// For operations whose states are of so many floats.
     pub fn new(floats: impl Iterator<Item = usize>, slots: usize) -> Recurrent {
         let states: Vec<Mat> = floats.map(|n| Mat::new(cells(slots), n)).collect();
-        let held = |_| Held { now: None, copies: Vec::with_capacity(COPIES) };
+        let held = |_| Held {
+            now: None,
+            copies: Vec::with_capacity(COPIES),
+            wanted: Vec::with_capacity(COPIES),
+        };
         Recurrent {
             states,
             owners: vec![0; cells(slots)],
@@ -63,7 +74,8 @@ impl Recurrent {
     }
     /// Gives an empty slot a cell.
     pub fn open(&mut self, slot: usize) {
-        let cell = self.take();
+        let cell = self.take().expect("a free cell");
+        self.slots[slot].wanted.clear();
         self.slots[slot].now = Some(cell);
     }
     /// Gives everything back.
@@ -73,16 +85,99 @@ impl Recurrent {
             self.release(cell);
         }
     }
-    /// How `rows` rows go on from `past` positions. Of several rows, the state before the last is
-    /// copied: whoever asks the same again, or goes on from the same prompt, finds it.
-    pub fn extend(&mut self, slot: usize, past: usize, rows: usize) -> Run {
+    /// Whether there are any states.
+    pub fn any(&self) -> bool {
+        !self.states.is_empty()
+    }
+    /// Asks for a copy when the slot comes to `len` positions. False if it has too many wishes.
+    pub fn want(&mut self, slot: usize, len: usize) -> bool {
+        let wanted = &mut self.slots[slot].wanted;
+        let room = wanted.len() < COPIES;
+        if room && !wanted.contains(&len) {
+            wanted.push(len);
+        }
+        room
+    }
+    /// The first length beyond `past` that a slot with such a prompt keeps a copy at: where the prompt
+    /// lacks its last token, as then whoever asks the same again goes on from there, at multiples of
+    /// [`STEP`], and where it was asked for.
+    pub fn next(&self, slot: usize, past: usize, prompt: usize) -> Option<usize> {
+        let step = Some((past / STEP + 1) * STEP).filter(|len| *len < prompt);
+        let wanted = self.slots[slot].wanted.iter().copied();
+        let all = wanted.chain(step).chain(prompt.checked_sub(1));
+        all.filter(|len| *len > past).min().filter(|_| self.any())
+    }
+    /// How many of the next `rows` rows may come at once, so that one copy at most is to be made before
+    /// the last.
+    pub fn stride(&self, slot: usize, past: usize, rows: usize, prompt: usize) -> usize {
+        let first = self.next(slot, past, prompt);
+        let second = first.and_then(|first| self.next(slot, first, prompt));
+        second.map_or(rows, |second| rows.min(second - past))
+    }
+    /// Where a copy is to be made within the next rows.
+    pub fn due(&self, slot: usize, past: usize, rows: usize, prompt: usize) -> Option<usize> {
+        let next = |len: &usize| self.next(slot, *len, prompt);
+        let inside = |len: &usize| *len < past + rows;
+        std::iter::successors(next(&past), next).take_while(inside).last()
+    }
+    /// How `rows` rows go on from `past` positions, with a copy at `due` to be made on the way. There is
+    /// a [free](Recurrent::full) cell for it.
+    pub fn extend(&mut self, slot: usize, past: usize, rows: usize, due: Option<usize>) -> Run {
         let now = self.slots[slot].now.expect("an open slot");
-        let several = rows > 1 && !self.states.is_empty();
-        let mark = several.then(|| {
-            let cell = self.copy_at(slot, past + rows - 1);
-            Mark { after: rows - 1, cell }
-        });
+        let mark = due.map(|len| Mark { after: len - past, cell: self.copy_at(slot, len) });
         Run { row: 0, rows, past, cell: now, mark }
+    }
+    /// Copies the state of a slot where it is, after `len` positions. There is a free cell for it.
+    pub fn note(&mut self, slot: usize, len: usize) {
+        let cell = self.copy_at(slot, len);
+        if let Some(now) = self.slots[slot].now {
+            self.copy(now, cell);
+        }
+    }
+    /// Copies that a slot has, by their lengths.
+    pub fn copies(&self, slot: usize) -> &[Copy] {
+        &self.slots[slot].copies
+    }
+    /// Begins an empty slot after `len` positions, with another's copy.
+    pub fn join(&mut self, slot: usize, len: usize, cell: usize) {
+        if let Some(now) = self.slots[slot].now {
+            self.copy(cell, now);
+        }
+        self.hold(cell);
+        self.slots[slot].copies.push(Copy { len, cell });
+    }
+    /// Whether no cell is free.
+    pub fn full(&self) -> bool {
+        self.free.is_empty()
+    }
+    /// How many hold a cell.
+    pub fn owners(&self, cell: usize) -> u32 {
+        self.owners[cell]
+    }
+    /// One more holds a cell.
+    pub fn hold(&mut self, cell: usize) {
+        self.owners[cell] += 1;
+    }
+    /// One fewer holds a cell.
+    pub fn release(&mut self, cell: usize) {
+        self.owners[cell] -= 1;
+        if self.owners[cell] == 0 {
+            self.free.push(cell);
+        }
+    }
+    /// A cell that nobody held, if there is one.
+    pub fn take(&mut self) -> Option<usize> {
+        let cell = self.free.pop()?;
+        self.owners[cell] = 1;
+        Some(cell)
+    }
+    /// A cell's part of every operation's state.
+    pub fn rows(&self, cell: usize) -> impl Iterator<Item = &[f32]> {
+        self.states.iter().map(move |state| state.row(cell))
+    }
+    /// The same, to be written.
+    pub fn rows_mut(&mut self, cell: usize) -> impl Iterator<Item = &mut [f32]> {
+        self.states.iter_mut().map(move |state| state.row_mut(cell))
     }
     /// The longest length up to `len` that a sequence of `held` positions can be cut or shared at,
     /// among those that `can`.
@@ -105,83 +200,15 @@ impl Recurrent {
             self.copy(cell, now);
         }
     }
-    /// Opens slot `to` at the first `len` of the `held` positions of `from`, which are within
-    /// [`Recurrent::reach`].
-    pub fn share(&mut self, from: usize, to: usize, held: usize, len: usize) {
-        self.open(to);
-        let source = self.slots[from].now.filter(|_| len == held).or(self.cell(from, held, len));
-        if let (Some(now), Some(source)) = (self.slots[to].now, source) {
-            self.copy(source, now);
-        }
-        let mut copies = std::mem::take(&mut self.slots[to].copies);
-        copies.extend(self.slots[from].copies.iter().filter(|c| c.len <= len));
-        copies.iter().for_each(|c| self.owners[c.cell] += 1);
-        self.slots[to].copies = copies;
-    }
-    /// Appends a slot's states.
-    pub fn save(&self, slot: usize, out: &mut Vec<u8>) {
-        let held = &self.slots[slot];
-        if self.states.is_empty() {
-            return;
-        }
-        out.extend((held.copies.len() as u64).to_le_bytes());
-        held.copies.iter().for_each(|c| out.extend((c.len as u64).to_le_bytes()));
-        for cell in held.now.iter().chain(held.copies.iter().map(|c| &c.cell)) {
-            let rows = self.states.iter().map(|state| state.row(*cell));
-            rows.flatten().for_each(|x| out.extend(x.to_le_bytes()));
-        }
-    }
-    /// The lengths of the copies that saved bytes begin with, and bytes of everything that
-    /// [`Recurrent::save`] wrote.
-    ///
-    /// # Errors
-    /// If they are no saved states.
-    pub fn saved(&self, bytes: &[u8], held: usize) -> Result<usize, String> {
-        if self.states.is_empty() {
-            return Ok(0);
-        }
-        let word = |i: usize| {
-            let word = bytes.get(8 * i..)?.first_chunk()?;
-            usize::try_from(u64::from_le_bytes(*word)).ok()
-        };
-        let lens = word(0)
-            .filter(|n| *n <= COPIES)
-            .and_then(|n| (1..=n).map(|i| word(i).filter(|len| (1..held).contains(len))).collect());
-        let lens: Vec<usize> = lens.ok_or("the saved state has no recurrent states")?;
-        if !lens.is_sorted() {
-            return Err("the saved state's copies are out of order".into());
-        }
-        let floats: usize = self.states.iter().map(Mat::cols).sum();
-        Ok(8 * (1 + lens.len()) + 4 * floats * (1 + lens.len()))
-    }
-    /// Reads what [`Recurrent::save`] wrote, which was found [`Recurrent::saved`], to an open slot.
-    pub fn restore(&mut self, slot: usize, body: &mut Reader<'_>) {
-        if self.states.is_empty() {
-            return;
-        }
-        for _ in 0..body.number().unwrap_or_default() {
-            let len = body.number().unwrap_or_default();
-            let copy = Copy { len, cell: self.take() };
-            self.slots[slot].copies.push(copy);
-        }
-        let held = &self.slots[slot];
-        for cell in held.now.iter().chain(held.copies.iter().map(|c| &c.cell)) {
-            for state in &mut self.states {
-                for x in state.row_mut(*cell) {
-                    *x = body.float();
-                }
-            }
-        }
-    }
 
     /// The cell of the copy at `len`, unless that is where the sequence is or begins.
     fn cell(&self, slot: usize, held: usize, len: usize) -> Option<usize> {
         let copies = || self.slots[slot].copies.iter().find(|c| c.len == len).map(|c| c.cell);
         (len != held && len > 0).then(copies)?
     }
-    /// A cell for a copy at `len`, beyond all others. If the slot has as many as it may, the one goes
-    /// that leaves the smallest gap, so that they lie far apart.
-    fn copy_at(&mut self, slot: usize, len: usize) -> usize {
+    /// Makes room among a slot's copies for one at `len`, beyond all others: if it has as many as it may,
+    /// the one goes that leaves the smallest gap, so that they lie far apart.
+    pub fn thin(&mut self, slot: usize, len: usize) {
         let copies = &self.slots[slot].copies;
         if copies.len() == COPIES {
             let at = |i: usize| copies.get(i).map_or(len, |c| c.len);
@@ -190,7 +217,9 @@ impl Recurrent {
             let copy = self.slots[slot].copies.remove(dense);
             self.release(copy.cell);
         }
-        let cell = self.take();
+    }
+    fn copy_at(&mut self, slot: usize, len: usize) -> usize {
+        let cell = self.take().expect("a free cell");
         self.slots[slot].copies.push(Copy { len, cell });
         cell
     }
@@ -204,18 +233,6 @@ impl Recurrent {
         for state in &mut self.states {
             let n = state.cols();
             state.data_mut().copy_within(from * n..(from + 1) * n, to * n);
-        }
-    }
-    /// There are cells for as much as every slot may refer to.
-    fn take(&mut self) -> usize {
-        let cell = self.free.pop().expect("a free cell");
-        self.owners[cell] = 1;
-        cell
-    }
-    fn release(&mut self, cell: usize) {
-        self.owners[cell] -= 1;
-        if self.owners[cell] == 0 {
-            self.free.push(cell);
         }
     }
 }

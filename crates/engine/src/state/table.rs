@@ -15,7 +15,7 @@ pub(crate) struct Group {
     reach: Reach,
     /// Whether pages are taken when positions are reserved, or when rows come.
     pub reserved: bool,
-    /// By page: tables that it is in.
+    /// By page: tables and nodes of the prefix tree that it is in.
     owners: Vec<u32>,
     free: Vec<u32>,
     /// By slot.
@@ -66,7 +66,7 @@ impl Group {
             if self.owned(slot, i) {
                 continue;
             }
-            let page = self.take();
+            let page = self.take().expect("a page that was reserved");
             if self.tables[slot].len() <= i {
                 self.tables[slot].resize(i + 1, NONE);
             }
@@ -84,47 +84,72 @@ impl Group {
             self.release(page);
         }
     }
-    /// Gives the first `len` positions of one slot, whole pages shared, to an empty other.
-    ///
-    /// # Panics
-    /// If a page is lacking.
-    pub fn share(&mut self, from: usize, to: usize, len: usize, copy: impl FnMut(u32, u32)) {
-        let mut table = std::mem::take(&mut self.tables[to]);
-        table.extend_from_slice(&self.tables[from][..len.div_ceil(PAGE)]);
-        for page in table.iter().filter(|p| **p != NONE) {
-            self.owners[*page as usize] += 1;
-        }
-        self.tables[to] = table;
-        if !len.is_multiple_of(PAGE) {
-            self.extend(to, len..len + 1, copy);
+    /// Begins an empty slot with the first `len` positions of `page`s that others hold, as far as a query
+    /// from there on sees and a little behind it. The last is copied before it is written.
+    pub fn join(&mut self, slot: usize, len: usize, page: impl Fn(usize) -> u32) {
+        let seen = pages(self.seen(len));
+        let first = self.first(len).min(seen.start);
+        let held = (first..seen.end).rev().map(&page).take_while(|page| *page != NONE).count();
+        self.tables[slot].resize(seen.end - held, NONE);
+        for i in seen.end - held..seen.end {
+            let page = page(i);
+            self.hold(page);
+            self.tables[slot].push(page);
         }
     }
-    /// Gives back what no query from `len` on sees, but for a little more to go back to.
-    fn forget(&mut self, slot: usize, len: usize) {
-        let first = self.seen(len).start.saturating_sub(SLACK) / PAGE;
-        for i in (0..first.min(self.tables[slot].len())).rev() {
-            match std::mem::replace(&mut self.tables[slot][i], NONE) {
-                NONE => break,
-                page => self.release(page),
-            }
-        }
+    /// The page that holds positions `64i..64i + 64` of a slot, or [`NONE`].
+    pub fn page(&self, slot: usize, i: usize) -> u32 {
+        self.tables[slot].get(i).copied().unwrap_or(NONE)
     }
-    fn owned(&self, slot: usize, i: usize) -> bool {
-        let page = self.tables[slot].get(i).copied().unwrap_or(NONE);
-        page != NONE && self.owners[page as usize] == 1
+    /// Puts a page with the same content in the place of a slot's own.
+    pub fn swap(&mut self, slot: usize, i: usize, page: u32) {
+        self.hold(page);
+        let before = std::mem::replace(&mut self.tables[slot][i], page);
+        self.release(before);
     }
-    fn take(&mut self) -> u32 {
-        let page = self.free.pop().expect("a page that was reserved");
+    /// How many hold a page.
+    pub fn owners(&self, page: u32) -> u32 {
+        self.owners[page as usize]
+    }
+    /// One more holds a page.
+    pub fn hold(&mut self, page: u32) {
+        self.owners[page as usize] += 1;
+    }
+    /// A page that nobody held, if there is one.
+    pub fn take(&mut self) -> Option<u32> {
+        let page = self.free.pop()?;
         self.owners[page as usize] = 1;
-        page
+        Some(page)
     }
-    fn release(&mut self, page: u32) {
+    /// One fewer holds a page.
+    pub fn release(&mut self, page: u32) {
         if let Some(owners) = self.owners.get_mut(page as usize) {
             *owners -= 1;
             if *owners == 0 {
                 self.free.push(page);
             }
         }
+    }
+    /// Whether its queries see all positions.
+    pub fn whole(&self) -> bool {
+        self.reach.most().is_none()
+    }
+    /// Gives back what no query from `len` on sees, but for a little more to go back to.
+    pub fn forget(&mut self, slot: usize, len: usize) {
+        for i in (0..self.first(len).min(self.tables[slot].len())).rev() {
+            match std::mem::replace(&mut self.tables[slot][i], NONE) {
+                NONE => break,
+                page => self.release(page),
+            }
+        }
+    }
+    /// The first page that is kept for queries from `len` on.
+    fn first(&self, len: usize) -> usize {
+        self.seen(len).start.saturating_sub(SLACK) / PAGE
+    }
+    fn owned(&self, slot: usize, i: usize) -> bool {
+        let page = self.page(slot, i);
+        page != NONE && self.owners[page as usize] == 1
     }
 }
 

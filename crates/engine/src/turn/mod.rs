@@ -125,9 +125,30 @@ impl Model {
     /// A model without a chat template, a conversation or tools that the template refuses, a
     /// conversation that leaves no room in the context, or an option out of its range.
     pub fn turn(&self, ask: &Ask, sampling: &Sampling) -> Result<Turn> {
+        self.begin(ask, sampling, self.prompt(ask, sampling.think)?)
+    }
+
+    /// Asks for `n` of them, each with a seed of its own, from `sampling.seed` on. The prompt is rendered
+    /// once, and computed once unless `sampling` keeps it to itself.
+    ///
+    /// # Errors
+    /// As [`Model::turn`].
+    pub fn turns(&self, ask: &Ask, sampling: &Sampling, n: usize) -> Result<Vec<Turn>> {
+        let prompt = self.prompt(ask, sampling.think)?;
+        let seeds = (0..n).map(|i| sampling.seed.wrapping_add(i as u64));
+        let one = |seed| self.begin(ask, &Sampling { seed, ..sampling.clone() }, prompt.clone());
+        seeds.map(one).collect()
+    }
+
+    fn begin(
+        &self,
+        ask: &Ask,
+        sampling: &Sampling,
+        prompt: (Vec<TokenId>, String),
+    ) -> Result<Turn> {
         let language = self.shared_language();
         let format = language.format()?;
-        let (prompt, text) = self.prompt(ask, sampling.think)?;
+        let (prompt, text) = prompt;
         let mut callable = Tools::new(ask.shown());
         if let Some(syntax) = format.syntax.filter(|_| ask.choice != ToolChoice::None) {
             callable = callable.with_built_in(syntax, &ask.switched(sampling.think));

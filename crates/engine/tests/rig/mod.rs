@@ -104,6 +104,21 @@ impl Rig {
     pub fn close(&mut self, slot: Slot) {
         self.executor.state().close(slot);
     }
+    /// Leaves what a sequence holds to later ones.
+    pub fn keep(&mut self, slot: Slot, ids: &[i32]) {
+        self.executor.state().keep(slot, &tokens(ids));
+    }
+    /// A sequence with so long a prompt that begins with what is kept of `ids`, and how many that are.
+    pub fn resume(&mut self, prompt: usize, ids: &[i32]) -> (Slot, usize) {
+        let slot = self.begin(prompt);
+        (slot, self.executor.state().resume(slot, &tokens(ids)))
+    }
+    /// What is kept, as bytes.
+    pub fn save(&mut self, of: Option<&[i32]>) -> Vec<u8> {
+        let (of, mut bytes) = (of.map(tokens), Vec::new());
+        self.executor.state().save(of.as_deref(), &mut bytes).expect("memory");
+        bytes
+    }
     /// One batch of several sequences' next tokens; the wanted rows' logits.
     pub fn forward(&mut self, parts: &[(Slot, &[i32], Want)]) -> Vec<f32> {
         let mut batch = Batch::default();
@@ -147,6 +162,10 @@ impl Rig {
         self.close(slot);
         picked
     }
+}
+
+pub fn tokens(ids: &[i32]) -> Vec<TokenId> {
+    ids.iter().map(|id| TokenId(*id as u32)).collect()
 }
 
 /// The index of the largest, the lowest of equals.

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses its part")]
 use rinfer_engine::backend::{DeviceError, Executor, Kv, Limits, Quant, State};
 use rinfer_engine::batch::{Batch, Logits, Row, Slot, TokenId, Want};
+use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 pub const VOCAB: usize = 32;
@@ -37,11 +38,17 @@ struct Slots {
     positions: usize,
     /// Tokens held, and positions reserved.
     slots: Vec<Option<(Vec<u32>, usize)>>,
+    /// What is kept, oldest first.
+    kept: Vec<Vec<u32>>,
 }
 
 impl Scripted {
     pub fn new(limits: &Limits, script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static) -> Scripted {
-        let slots = Slots { positions: limits.positions, slots: vec![None; limits.slots] };
+        let slots = Slots {
+            positions: limits.positions,
+            slots: vec![None; limits.slots],
+            kept: Vec::new(),
+        };
         let (limits, log) = (limits.clone(), Log::default());
         Scripted { limits, slots, script: Box::new(script), breaks_at: None, log }
     }
@@ -109,21 +116,34 @@ impl State for Slots {
         self.slots[free] = Some((Vec::new(), 0));
         Some(Slot(free as u32))
     }
-    fn fork(&mut self, from: Slot, len: usize) -> Option<Slot> {
-        let tokens = self.slots[from.0 as usize].as_ref().expect("an open slot").0[..len].to_vec();
-        if self.room() < len {
-            return None;
+    fn resume(&mut self, slot: Slot, tokens: &[TokenId]) -> usize {
+        let tokens: Vec<u32> = tokens.iter().map(|id| id.0).collect();
+        let common = |a: &Vec<u32>| a.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+        let len = self.kept.iter().map(common).max().unwrap_or(0);
+        self.slots[slot.0 as usize] = Some((tokens[..len].to_vec(), 0));
+        len
+    }
+    fn keep(&mut self, slot: Slot, tokens: &[TokenId]) {
+        let tokens: Vec<u32> = tokens.iter().map(|id| id.0).collect();
+        assert_eq!(self.slots[slot.0 as usize].as_ref().expect("an open slot").0, tokens);
+        self.kept.retain(|kept| !tokens.starts_with(kept));
+        self.kept.push(tokens);
+        while self.used() > self.positions {
+            self.kept.remove(0);
         }
-        let slot = self.open()?;
-        self.slots[slot.0 as usize] = Some((tokens, len));
-        Some(slot)
+    }
+    fn kept(&self) -> usize {
+        self.kept.iter().map(Vec::len).sum()
     }
     fn reserve(&mut self, slot: Slot, len: usize) -> bool {
-        let room = self.room();
-        let (_, reserved) = self.slots[slot.0 as usize].as_mut().expect("an open slot");
-        let fits = len <= *reserved + room;
-        if fits {
-            *reserved = len.max(*reserved);
+        let (_, reserved) = self.slots[slot.0 as usize].as_ref().expect("an open slot");
+        let more = len.saturating_sub(*reserved);
+        while self.used() + more > self.positions && !self.kept.is_empty() {
+            self.kept.remove(0);
+        }
+        let fits = self.used() + more <= self.positions;
+        if fits && let Some((_, reserved)) = &mut self.slots[slot.0 as usize] {
+            *reserved += more;
         }
         fits
     }
@@ -143,12 +163,19 @@ impl State for Slots {
         self.slots[slot.0 as usize].as_ref().expect("an open slot").0.len()
     }
     fn room(&self) -> usize {
-        self.positions - self.slots.iter().flatten().map(|(_, reserved)| reserved).sum::<usize>()
+        self.positions - self.used()
     }
-    fn save(&self, _: Slot) -> Vec<u8> {
-        Vec::new()
+    fn save(&self, _: Option<&[TokenId]>, _: &mut dyn Write) -> io::Result<usize> {
+        Ok(0)
     }
-    fn restore(&mut self, _: &[u8]) -> Result<Slot, String> {
+    fn restore(&mut self, _: &mut dyn Read) -> Result<usize, String> {
         Err("nothing is saved".into())
+    }
+}
+
+impl Slots {
+    fn used(&self) -> usize {
+        let reserved: usize = self.slots.iter().flatten().map(|(_, reserved)| reserved).sum();
+        reserved + self.kept()
     }
 }
