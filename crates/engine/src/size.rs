@@ -7,7 +7,6 @@ use crate::spec::{ModelSpec, Reach};
 use crate::state::{Kept, cells, kept, pages};
 use crate::weights::needs;
 use rinfer_formats::Weights;
-use rinfer_kernels::Packed;
 use rinfer_kernels::kv::{PAGE, Pool};
 
 /// Bytes of an executor on the CPU.
@@ -42,9 +41,9 @@ pub fn weights(spec: &ModelSpec, weights: &dyn Weights, limits: &Limits) -> usiz
     let types = Types::of(spec, limits.quant, limits.keep);
     let bytes = |need: crate::weights::Need| match need.shape[..] {
         [.., rows, cols] if need.packed => {
-            let layout = pack::layout_in(&orders, &types, weights, &need.name, cols);
+            let lie = pack::lie(&orders, &types, weights, &need.name, cols);
             let count: usize = need.shape[..need.shape.len() - 2].iter().product();
-            layout.map_or(0, |layout| count * Packed::size(layout, rows, cols))
+            lie.map_or(0, |lie| count * lie.size(rows, cols))
         }
         _ => 4 * need.shape.iter().product::<usize>(),
     };

@@ -100,7 +100,8 @@ fn types(case: &Case) -> String {
         for name in model.names() {
             let Some((dtype, shape)) = model.describe(name) else { continue };
             let order = model.order(name).or_else(|| model.part_order(name, 0));
-            let name = order.map_or(dtype, |(dtype, _)| dtype).name();
+            let across = model.across(name, order.is_some());
+            let name = across.or(order.map(|(dtype, _)| dtype)).unwrap_or(dtype).name();
             let plain = matches!(name, "F16" | "BF16") || shape.len() < 2;
             if !plain && !types.contains(&name) {
                 types.push(name);
@@ -119,9 +120,8 @@ is a tiny checkpoint of `goldens/quant` with random weights, and transformers' l
 
 - **types**: what its matrices are translated to, without loss. Those that end in a letter are `crates/formats/src/quant/folder.rs`'s: a
   zero (Z), a zero and a bfloat16 scale (B), an f32 scale (F) and a zero (FZ), scales and zeros of halves (H), 8-bit floats (E). Experts
-  that were quantised in several ways have the type that holds all of them. What no type of blocks holds is F32: keys of latent
-  attention whose scales are not of whole blocks when they are turned, experts some of which are no integers, and groups that are no
-  multiple of 16.
+  that were quantised in several ways have the type that holds all of them. What no type of blocks holds is F32: experts some of which
+  are no integers, and groups that are no multiple of 16.
 - **f32**: the largest difference of any logit of two prompts, `--quant f32 --kv f32`. The test's bound is 1e-3.
 - **native**: mean Kullback-Leibler divergence of the next token's distribution, in nats, with 8-bit activations where weights are
   integers, and f16 keys and values. The test's bound is 2e-3.

@@ -146,6 +146,16 @@ pub trait Weights: Sync {
     fn part_in_order(&self, _name: &str, _i: usize) -> Option<Tensor<'_>> {
         None
     }
+    /// The type of the stack called `name` with rows and columns of its parts swapped, where that is how
+    /// they are stored and blocks of them can't be turned: of [`Weights::part_across`], or, `in_order`, of
+    /// [`Weights::part_in_order`], which then has them swapped too.
+    fn across(&self, _name: &str, _in_order: bool) -> Option<DType> {
+        None
+    }
+    /// Part `i` of such a stack as it is stored.
+    fn part_across(&self, _name: &str, _i: usize) -> Option<Tensor<'_>> {
+        None
+    }
     /// Every name, in file order.
     fn names(&self) -> Vec<&str>;
     /// Says that `bytes`, a part of a tensor's, are not looked at again soon, so that the memory

@@ -5,7 +5,8 @@ use crate::kv::{IndexTask, MergeTask, PAGE, PageTask};
 use crate::layout::Layout;
 use crate::mat::MatmulTask;
 use crate::ops::{
-    ConvTask, DeltaTask, Gate, Glu, LinearStateTask, Norm, RgLruTask, RopeLayout, SelectiveTask,
+    AcrossTask, ConvTask, DeltaTask, Gate, Glu, LinearStateTask, Norm, RgLruTask, RopeLayout,
+    SelectiveTask,
 };
 use std::ops::Range;
 
@@ -32,6 +33,8 @@ pub struct Kernels {
     pub tile: usize,
     /// By `Layout as usize`.
     pub matmul: [MatmulFn; Layout::COUNT],
+    /// Multiplies across rows of packed integers, some runs of 32 outputs: see [`AcrossTask`].
+    pub across: unsafe fn(&AcrossTask<'_>, Range<usize>),
     /// One row of f32 to 8 bits: see [`crate::act`].
     pub quantise: unsafe fn(&[f32], QuantRow<'_>),
     /// `x = norm(x)`, weights and biases as long.

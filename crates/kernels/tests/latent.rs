@@ -66,10 +66,57 @@ fn heads_have_their_own_products() {
         }
         everywhere(|ctx, who| {
             let (mut parts, mut out) = (Act::new(heads * rows, k), Mat::new(rows, want.cols()));
-            let how = PerHead { weights: &weights, kept };
+            let how = PerHead { weights: &weights, across: false, kept };
             per_head(ctx, &how, &x, &mut parts, &mut out);
             assert!(bits(&out) == bits(&want), "{layout:?}, {heads} heads, {who}");
         });
+    }
+}
+
+/// Weights of every layout of integers that lie the other way round: each output is its inputs' sum,
+/// sixteen of them side by side, then joined.
+#[test]
+fn heads_are_multiplied_across() {
+    for layout in Layout::ALL.into_iter().filter(|layout| layout.block() > 1) {
+        for (heads, rows, k, n, kept) in
+            [(3, 1, 24, 256, 5), (1, 19, 16, 512, 0), (2, 8, 40, 256, 8)]
+        {
+            let mut random = Random(n as u64);
+            let pack = |head: usize| {
+                let row = |i, out: &mut RowCodes| weights::row(layout, n, i + 100 * head, out);
+                Packed::pack(&Team::new(1), &Room::new(0), layout, k, n, &row)
+            };
+            let weights: Vec<Packed> = (0..heads).map(pack).collect();
+            let x = mat(&mut random, rows, heads * (k + kept));
+            let mut want = Mat::new(rows, heads * (kept + n));
+            let mut w = vec![0.0; n];
+            for (head, weights) in weights.iter().enumerate() {
+                for row in 0..rows {
+                    let from = &x.row(row)[head * (k + kept)..][..k + kept];
+                    let mut lanes = vec![[0.0f32; 16]; n];
+                    for i in 0..k {
+                        weights.row(i, &mut w);
+                        for (lanes, w) in lanes.iter_mut().zip(&w) {
+                            lanes[i % 16] = w.mul_add(from[i], lanes[i % 16]);
+                        }
+                    }
+                    let to = &mut want.row_mut(row)[head * (kept + n)..][..kept + n];
+                    to[..kept].copy_from_slice(&from[k..]);
+                    for (to, mut lanes) in to[kept..].iter_mut().zip(lanes) {
+                        for half in [8, 4, 2, 1] {
+                            (0..half).for_each(|i| lanes[i] += lanes[i + half]);
+                        }
+                        *to = lanes[0];
+                    }
+                }
+            }
+            everywhere(|ctx, who| {
+                let (mut parts, mut out) = (Act::new(heads * rows, k), Mat::new(rows, want.cols()));
+                let how = PerHead { weights: &weights, across: true, kept };
+                per_head(ctx, &how, &x, &mut parts, &mut out);
+                assert!(bits(&out) == bits(&want), "{layout:?}, {heads} heads, {who}");
+            });
+        }
     }
 }
 

@@ -62,6 +62,14 @@ def experts(v):
     return spec
 
 
+def latent(v, **kw):
+    """Widths are whole words and groups, those of a head's keys no whole group: latent attention."""
+    spec = deepseek_v3(v)
+    spec.config.update(q_lora_rank=64, kv_lora_rank=64, intermediate_size=96, moe_intermediate_size=64, num_hidden_layers=2, **kw)
+    spec.dtype = "f16"
+    return spec
+
+
 # ---------------------------------------------------------------- one case
 
 
@@ -628,6 +636,11 @@ CASES = {
     ),
     "awq_gemm_experts": lambda r, v, n: awq(r, v, n, 32, experts(v)),
     "fp8_block_latent": lambda r, v, n: fp8(r, v, n, 32, deepseek_v3(v)),
+    "gptq_v1_4bit_latent": lambda r, v, n: gptq(r, v, n, 4, 32, True, False, "gptq", latent(v), ", latent attention"),
+    "gptq_v1_4bit_latent_desc": lambda r, v, n: gptq(
+        r, v, n, 4, 32, False, True, "gptq", latent(v, first_k_dense_replace=2), ", latent attention"
+    ),
+    "awq_gemm_latent": lambda r, v, n: awq(r, v, n, 32, latent(v)),
     "gptq_v1_4bit_g16_sym_desc": lambda r, v, n: gptq(r, v, n, 4, 16, True, True, "gptq", llama(v)),
     "gptq_v1_8bit_g16_asym": lambda r, v, n: gptq(r, v, n, 8, 16, False, False, "gptq", llama(v)),
     "gptq_v1_dynamic": lambda r, v, n: gptq(

@@ -12,12 +12,14 @@ pub use write::{Making, save, save_into, write};
 pub(crate) use write::{not_itself, not_written};
 
 use crate::backend::Quant;
+use crate::cpu::lie::Lie;
 use crate::error::{Error, Result};
 use crate::families::{FAMILIES, Family};
 use crate::language::Stored;
 use crate::spec::ModelSpec;
 use rinfer_formats::gguf::write::{Item, Planned, header};
-use rinfer_formats::{Bundle, DType, Gguf, Weights};
+use rinfer_formats::{Bundle, DType, Gguf, Prepared, Weights};
+use rinfer_kernels::Layout;
 use serde::{Deserialize, Serialize};
 
 /// The header of the GGUF file that a bundle was made of, if it was made of one: its keys, and the tensors
@@ -91,7 +93,11 @@ impl About {
     /// blocks is f32 to whoever reads it as it was, then.
     pub fn in_orders(&self, bundle: &Bundle) -> bool {
         let turned = |name: &str| {
-            let packed = bundle.prepared(name).is_some_and(|stored| stored.layout != "F32");
+            let blocks = |stored: Prepared<'_>| {
+                Lie::named(name, stored.layout)
+                    .is_some_and(|lie| !lie.across && lie.layout != Layout::F32)
+            };
+            let packed = bundle.prepared(name).is_some_and(blocks);
             packed && bundle.describe(name).is_some_and(|(dtype, _)| dtype == DType::F32)
         };
         let native = self.quant == Quant::Native.name();

@@ -177,7 +177,7 @@ fn tensor(
         let bytes: Vec<u8> = vector.into_iter().flat_map(f32::to_le_bytes).collect();
         return writer.tensor((name, DType::F32), None, &need.shape, |put| Ok(put(&bytes)?));
     }
-    let layout = Some(packer.layout(need)?.name());
+    let layout = Some(packer.lie(need)?.name());
     writer.tensor((name, source), layout, &need.shape, |put| {
         packer.runs::<Failed>(name, &mut |bytes| Ok(put(bytes)?))
     })

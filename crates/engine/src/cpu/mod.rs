@@ -14,6 +14,7 @@ mod executor;
 pub(crate) mod flow;
 mod head;
 mod laurel;
+pub(crate) mod lie;
 mod mla;
 mod mlp;
 mod moe;

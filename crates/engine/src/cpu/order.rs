@@ -7,7 +7,9 @@
 //! gathered before the product. What can't be is widened in the columns' own order.
 use super::{attention, mlp};
 use crate::backend::Quant;
-use crate::spec::{Attention, Branch, Head, Mlp, ModelSpec, Moe, Norm, NormKind, Op, Reads, Skip};
+use crate::spec::{
+    Attention, Branch, Head, Mla, Mlp, ModelSpec, Moe, Norm, NormKind, Op, Reads, Skip,
+};
 use crate::weights::{Owner, branch_norms, layer, needs};
 use rinfer_formats::Weights;
 use std::collections::{BTreeMap, HashMap};
@@ -132,6 +134,7 @@ impl Orders {
                     m.shared.iter().for_each(|s| self.down(owner, "_shexp", &s.mlp, weights));
                 }
                 Op::Mlp(m) => self.down(owner, "", m, weights),
+                Op::Mla(m) if branch.shared.is_none() => self.latent(i, m, weights),
                 _ => {}
             }
         }
@@ -159,6 +162,23 @@ impl Orders {
             _ => return,
         };
         self.fold(norm, inputs, weights);
+    }
+
+    /// A latent vector's elements come in the order of what makes keys and values of it: the rows that make
+    /// it, but those of its rotated part, and its norm.
+    fn latent(&mut self, i: usize, m: &Mla, weights: &dyn Weights) {
+        let stacks = ["attn_k_b", "attn_v_b"].map(|part| layer(i, part));
+        let of = |stack: &String| weights.part_order(&format!("{stack}.weight"), 0);
+        let [Some((_, order)), Some((_, other))] = stacks.each_ref().map(of) else { return };
+        if order != other || weights.across(&format!("{}.weight", stacks[0]), true).is_none() {
+            return;
+        }
+        let heads = vec![[None, Some(order.clone())]; m.heads];
+        self.experts.extend(stacks.map(|stack| (stack, heads.clone())));
+        let rotated = m.kv_rank..m.kv_rank + m.rope_dim;
+        let rows = order.iter().copied().chain(rotated.map(|row| row as u32)).collect();
+        self.rows.insert(layer(i, "attn_kv_a_mqa"), rows);
+        self.rows.insert(layer(i, "attn_kv_a_norm"), order);
     }
 
     /// Has a norm make its output in the order of all that read it, if they have one in common.

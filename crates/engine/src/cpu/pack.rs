@@ -1,4 +1,5 @@
 //! A checkpoint's tensors as the kernels read them: matrices in packed layouts, vectors as f32.
+use super::lie::Lie;
 use super::order::{Order, Orders, turn};
 use super::stored::stored;
 use super::types::{Types, layout_of, plain};
@@ -47,11 +48,18 @@ impl<'a> Packer<'a> {
         let orders = Orders::of(spec, weights, quant);
         Packer { team, weights, types: Types::of(spec, quant, keep), orders, room: Room::new(0) }
     }
-    /// The layout that a needed matrix has or will have.
-    pub fn layout(&self, need: &Need) -> Result<Layout, LoadError> {
+    /// How a needed matrix, or stack of them, lies or will lie.
+    pub fn lie(&self, need: &Need) -> Result<Lie, LoadError> {
         let cols = need.shape.last().copied().unwrap_or(1);
-        let layout = layout_in(&self.orders, &self.types, self.weights, &need.name, cols);
-        layout.ok_or_else(|| missing(&need.name))
+        let lie = lie(&self.orders, &self.types, self.weights, &need.name, cols);
+        lie.ok_or_else(|| missing(&need.name))
+    }
+    /// Whether the matrices of the stack called `name` lie with rows and columns swapped.
+    pub fn lies_across(&self, name: &str) -> bool {
+        match self.weights.prepared(name) {
+            Some(stored) => Lie::named(name, stored.layout).is_some_and(|lie| lie.across),
+            None => across(&self.orders, &self.types, self.weights, name).is_some(),
+        }
     }
     /// The matrix called `name`, its columns and rows in the orders that they are read in.
     pub fn matrix(&self, name: &str) -> Result<Packed, LoadError> {
@@ -77,7 +85,10 @@ impl<'a> Packer<'a> {
     ) -> Result<(Tensor<'_>, [Option<&Order>; 2]), LoadError> {
         let orders = self.orders.experts(name);
         let lies = orders.is_some_and(|orders| all_lie(self.weights, name, orders));
-        let natural = || self.weights.part(name, i);
+        let natural = || match across(&self.orders, &self.types, self.weights, name) {
+            Some(_) => self.weights.part_across(name, i),
+            None => self.weights.part(name, i),
+        };
         let tensor = if lies { self.weights.part_in_order(name, i) } else { natural() };
         let [rows, columns] = match orders.and_then(|orders| orders.get(i)) {
             Some(orders) => orders.each_ref().map(Option::as_ref),
@@ -194,17 +205,42 @@ fn missing(name: &str) -> LoadError {
     LoadError::Missing { name: name.to_owned() }
 }
 
-/// The layout that the matrix called `name` is packed in; none if it is not there.
-pub(crate) fn layout_in(
+/// The layout of the stack called `name` where it lies with rows and columns swapped: where what it
+/// would be turned to takes more, and is not asked for.
+fn across(orders: &Orders, types: &Types, weights: &dyn Weights, name: &str) -> Option<Layout> {
+    let dtype = weights.across(name, orders.experts(name).is_some())?;
+    let (_, shape) = weights.describe(name)?;
+    let [_, cols, _] = shape[..] else { return None };
+    let layout = types.layout(name, dtype, cols);
+    (layout.block() > 1).then_some(layout)
+}
+
+/// How the matrix called `name` is packed; none if it is not there.
+pub(crate) fn lie(
+    orders: &Orders,
+    types: &Types,
+    weights: &dyn Weights,
+    name: &str,
+    cols: usize,
+) -> Option<Lie> {
+    if let Some(stored) = weights.prepared(name) {
+        return Lie::named(name, stored.layout);
+    }
+    if let Some(layout) = across(orders, types, weights, name) {
+        return Some(Lie { layout, across: true });
+    }
+    let layout = layout_in(orders, types, weights, name, cols)?;
+    Some(Lie { layout, across: false })
+}
+
+/// The layout of one that lies with rows and columns as they are.
+fn layout_in(
     orders: &Orders,
     types: &Types,
     weights: &dyn Weights,
     name: &str,
     cols: usize,
 ) -> Option<Layout> {
-    if let Some(stored) = weights.prepared(name) {
-        return Layout::named(stored.layout);
-    }
     let (dtype, _) = weights.describe(name)?;
     if let Some(experts) = orders.experts(name).filter(|all| all.iter().any(|o| o[1].is_some())) {
         let dtype = weights.part_order(name, 0).filter(|_| all_lie(weights, name, experts));

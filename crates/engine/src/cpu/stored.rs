@@ -1,14 +1,15 @@
 //! A bundle's matrices, packed already: they are read where the file is mapped.
+use super::lie::Lie;
 use crate::backend::LoadError;
 use rinfer_formats::Weights;
 use rinfer_formats::map::Bytes;
+use rinfer_kernels::Packed;
 use rinfer_kernels::room::{Aligned, Fixed};
-use rinfer_kernels::{Layout, Packed};
 use std::ops::Range;
 
-fn known(name: &str, layout: &str) -> Result<Layout, LoadError> {
+fn known(name: &str, layout: &str) -> Result<Lie, LoadError> {
     let (tensor, found) = (name.to_owned(), layout.to_owned());
-    Layout::named(layout).ok_or(LoadError::Layout { name: tensor, found })
+    Lie::named(name, layout).ok_or(LoadError::Layout { name: tensor, found })
 }
 
 /// The matrices of a bundle's tensor where they lie; none if it is not packed.
@@ -20,8 +21,8 @@ pub(crate) fn stored(weights: &dyn Weights, name: &str) -> Result<Option<Vec<Pac
     let [ref count @ .., rows, cols] = *stored.shape else {
         return Err(LoadError::Missing { name: name.to_owned() });
     };
-    let (layout, count) = (known(name, stored.layout)?, count.iter().product::<usize>());
-    let each = Packed::size(layout, rows, cols);
+    let (lie, count) = (known(name, stored.layout)?, count.iter().product::<usize>());
+    let (layout, each, [rows, cols]) = (lie.layout, lie.size(rows, cols), lie.shape(rows, cols));
     let length = |need: usize| LoadError::Length {
         name: name.to_owned(),
         found: stored.bytes.len(),

@@ -225,6 +225,12 @@ impl Weights for Sum<'_> {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.base.in_order(name)
     }
+    fn across(&self, name: &str, in_order: bool) -> Option<DType> {
+        self.base.across(name, in_order).filter(|_| !self.added.recipes.contains_key(name))
+    }
+    fn part_across(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        self.base.part_across(name, i)
+    }
     fn prepared(&self, name: &str) -> Option<Prepared<'_>> {
         self.base.prepared(name).filter(|_| !self.added.recipes.contains_key(name))
     }

@@ -152,12 +152,27 @@ impl Weights for Checkpoint<'_> {
     fn in_order(&self, name: &str) -> Option<Tensor<'_>> {
         self.recipes.get(name)?.in_order(&self.raw)
     }
+    fn across(&self, name: &str, in_order: bool) -> Option<DType> {
+        self.recipes.get(name)?.across(&self.raw, in_order)
+    }
+    fn part_across(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
+        let recipe = self.recipes.get(name)?;
+        recipe.part_as_stored(self.raw.get(recipe.source()?)?, i)
+    }
     fn part_order(&self, name: &str, i: usize) -> Option<(DType, Arc<[u32]>)> {
-        let (_, order) = self.raw.order(self.recipes.get(name)?.parts()?.get(&i)?)?;
+        let recipe = self.recipes.get(name)?;
+        if let Some(from) = recipe.source() {
+            return self.raw.order(from);
+        }
+        let (_, order) = self.raw.order(recipe.parts()?.get(&i)?)?;
         Some((*self.in_orders.get(name)?, order))
     }
     fn part_in_order(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
-        let part = self.raw.in_order(self.recipes.get(name)?.parts()?.get(&i)?)?;
+        let recipe = self.recipes.get(name)?;
+        if let Some(from) = recipe.source() {
+            return recipe.part_as_stored(self.raw.in_order(from)?, i);
+        }
+        let part = self.raw.in_order(recipe.parts()?.get(&i)?)?;
         Some(held(part, *self.in_orders.get(name)?))
     }
     fn names(&self) -> Vec<&str> {

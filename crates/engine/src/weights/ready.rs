@@ -1,5 +1,6 @@
 //! A bundle's tensors, which have canonical names already.
 use super::floats;
+use crate::cpu::lie::Lie;
 use crate::cpu::stored::stored;
 use rinfer_formats::{DType, Prepared, Tensor, Weights};
 use rinfer_kernels::Packed;
@@ -15,6 +16,7 @@ impl Ready<'_> {
     fn unpacked(&self, name: &str, some: Option<Range<usize>>) -> Option<Tensor<'_>> {
         let shape = self.0.prepared(name)?.shape;
         let all = stored(self.0, name).ok()??;
+        let across = Lie::named(name, self.0.prepared(name)?.layout)?.across;
         let (matrices, shape) = match some {
             Some(some) => (all.get(some)?, shape.get(1..)?),
             None => (&all[..], shape),
@@ -24,10 +26,15 @@ impl Ready<'_> {
             let rows = values.chunks_mut(matrix.cols().max(1)).enumerate();
             rows.for_each(|(i, row)| matrix.row(i, row));
             self.0.release(matrix.bytes());
-            values
+            if across { turned(&values, matrix.cols()) } else { values }
         };
         Some(floats(&matrices.iter().map(of).collect::<Vec<_>>().concat(), shape))
     }
+}
+
+/// Rows of `cols` elements as columns.
+fn turned(values: &[f32], cols: usize) -> Vec<f32> {
+    (0..cols).flat_map(|c| values.iter().copied().skip(c).step_by(cols)).collect()
 }
 
 impl Weights for Ready<'_> {

@@ -103,6 +103,29 @@ impl Recipe {
             _ => None,
         }
     }
+    /// The type of a stack of matrices that can't be turned, as they are stored; or that of their columns'
+    /// order.
+    pub fn across(&self, raw: &dyn Weights, in_order: bool) -> Option<DType> {
+        let Recipe::Part(from, part) = self else { return None };
+        let dtype = match in_order {
+            true => raw.order(from)?.0,
+            false => raw.describe(from)?.0,
+        };
+        let widened = part.dtype(dtype, raw.alike(from)) != dtype;
+        (part.form == Form::TurnedStack && part.stays() && widened).then_some(dtype)
+    }
+    /// Matrix `i` of a stack as it is stored: of one that is turned, before that.
+    pub fn part_as_stored<'a>(&self, tensor: Tensor<'a>, i: usize) -> Option<Tensor<'a>> {
+        let Recipe::Part(_, part) = self else { return None };
+        Part { rows: part.rows.clone(), form: Form::Stack, ..*part }.stretch(tensor, 1, i)
+    }
+    /// The tensor that a stack's matrices are some rows of.
+    pub fn source(&self) -> Option<&str> {
+        match self {
+            Recipe::Part(from, part) if part.stays() && part.form != Form::Matrix => Some(from),
+            _ => None,
+        }
+    }
     /// The tensors that are a stack's parts.
     pub fn parts(&self) -> Option<&BTreeMap<usize, String>> {
         match self {
@@ -143,7 +166,11 @@ impl Recipe {
 impl Part {
     /// Whether it is some rows of a matrix.
     fn keeps_columns(&self) -> bool {
-        !self.turned && !self.elements && self.form == Form::Matrix
+        self.stays() && self.form == Form::Matrix
+    }
+    /// Whether its rows are some rows of a matrix, whatever becomes of them.
+    fn stays(&self) -> bool {
+        !self.turned && !self.elements
     }
     /// Of a tensor of type `from`: blocks of several elements are widened to be turned, unless so many rows
     /// are `alike` that those of a stretch are blocks of the same scales.

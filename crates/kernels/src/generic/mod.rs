@@ -1,4 +1,5 @@
 //! Algorithms, written once over the [`crate::isa::Isa`] token and instantiated by every tier.
+pub(crate) mod across;
 pub(crate) mod act;
 pub(crate) mod attend;
 mod element;

@@ -236,6 +236,7 @@ macro_rules! tier {
                 matmul::w4i3 as matmul_w4i3(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4i3s as matmul_w4i3s(t: &MatmulTask<'_>, p: Range<usize>);
                 matmul::w4i4 as matmul_w4i4(t: &MatmulTask<'_>, p: Range<usize>);
+                across::across as across(t: &AcrossTask<'_>, runs: Range<usize>);
                 act::quantise as quantise(x: &[f32], out: QuantRow<'_>);
                 norm::norm as norm(n: &Norm<'_>, x: &mut [f32]);
                 act::add as add(y: &[f32], scale: f32, x: &mut [f32]);
@@ -269,6 +270,7 @@ macro_rules! tier {
                 leaf::matmul_w3i1, leaf::matmul_w3i2, leaf::matmul_w4i3, leaf::matmul_w4i3s,
                 leaf::matmul_w4i4,
             ],
+            across: leaf::across,
             quantise: leaf::quantise,
             norm: leaf::norm,
             add: leaf::add,

@@ -109,12 +109,51 @@ pub(super) fn get(bits: usize, block: &[u8], r: usize) -> [u8; 32] {
     })
 }
 
+/// By input, all rows' codes of `BITS` bits: as [`get`] has them.
+#[inline(always)]
+pub(super) fn all<const BITS: usize>(block: &[u8]) -> [[u32; PANEL]; 32] {
+    let mut out = [[0; PANEL]; 32];
+    for (g, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let part = |vector: usize, from: usize, bits: usize| -> [u32; PANEL] {
+            let words = block[VECTOR * vector..][..VECTOR].as_chunks::<4>().0;
+            // Of all four inputs at once.
+            let mask = 0x0101_0101 * ((1 << bits) - 1);
+            std::array::from_fn(|r| u32::from_le_bytes(words[r]) >> from & mask)
+        };
+        let nibble = |vector: usize| part(vector, 4 * (g % 2), 4);
+        let pair = |vector: usize| part(vector, 2 * (g % 4), 2);
+        let with = |low: [u32; PANEL], high: [u32; PANEL], at: u32| -> [u32; PANEL] {
+            std::array::from_fn(|r| low[r] | high[r] << at)
+        };
+        let words = match BITS {
+            8 => part(g, 0, 8),
+            4 => nibble(g / 2),
+            5 => with(nibble(1 + g / 2), part(0, g, 1), 4),
+            6 => with(nibble(3 * (g / 4) + 1 + g / 2 % 2), pair(3 * (g / 4)), 4),
+            3 => with(pair(1 + g / 4), part(0, g, 1), 2),
+            _ => pair(g / 4),
+        };
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = std::array::from_fn(|r| words[r] >> (8 * i) & 255);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn codes_come_back() {
+        let all = |bits: usize, block: &[u8]| match bits {
+            2 => all::<2>(block),
+            3 => all::<3>(block),
+            4 => all::<4>(block),
+            5 => all::<5>(block),
+            6 => all::<6>(block),
+            _ => all::<8>(block),
+        };
         for bits in [2, 3, 4, 5, 6, 8] {
             let code = |r: usize, k: usize| ((r * 89 + k * 57 + r * k) % (1 << bits)) as u8;
             let rows: [[u8; 32]; PANEL] =
@@ -123,6 +162,8 @@ mod tests {
             put(bits, &rows.each_ref(), &mut block);
             for (r, row) in rows.iter().enumerate() {
                 assert_eq!(get(bits, &block, r), *row, "{bits} bits, row {r}");
+                let all = all(bits, &block).map(|lanes| lanes[r] as u8);
+                assert_eq!(all, *row, "{bits} bits, row {r}");
             }
         }
     }

@@ -14,11 +14,13 @@ mod pack;
 mod packed;
 mod scales;
 pub mod tables;
+mod wide;
 
 pub use pack::{RowCodes, Source};
 pub use packed::{Packed, Panels};
 
 use tables::Values;
+pub(crate) use wide::Wide;
 
 /// Rows to a panel.
 pub const PANEL: usize = 16;

@@ -138,7 +138,7 @@ impl<'a> Panels<'a> {
 }
 
 /// What a code stands for, before scales.
-fn value(layout: Layout, q: u8, zero: i32) -> f32 {
+pub(super) fn value(layout: Layout, q: u8, zero: i32) -> f32 {
     if let Some(table) = layout.table() {
         return table[usize::from(q)];
     }

@@ -4,6 +4,7 @@
 //!
 //! A backend composes them; none of them knows about models. Everything works on a batch of rows,
 //! and one row's numbers never depend on another's.
+mod across;
 mod attention;
 mod chain;
 mod choose;
@@ -28,6 +29,7 @@ mod streams;
 mod turn;
 mod weighted;
 
+pub use across::AcrossTask;
 pub use attention::{Attend, AttendRow, AttentionScratch, Heads, Places, attention};
 pub use chain::{Chain, Room, Stage, Watch};
 pub use choose::{Choose, ChooseScratch, Chosen, ChosenSlot, choose};

@@ -1,4 +1,5 @@
 //! Products of each head's part of a row with weights of that head's own.
+use super::across::AcrossHeads;
 use super::chain::{Phases, alone};
 use super::linear::{group, share};
 use super::{Chain, Ctx, Stage};
@@ -12,6 +13,8 @@ use crate::team::Worker;
 pub struct PerHead<'a> {
     /// `[n, k]`, one a head.
     pub weights: &'a [Packed],
+    /// Whether they are `[k, n]`, of integers, and multiplied across their rows.
+    pub across: bool,
     /// Elements that are not multiplied: they follow those that are, and lead the products.
     pub kept: usize,
 }
@@ -25,7 +28,11 @@ pub fn per_head(ctx: &Ctx, how: &PerHead<'_>, x: &Mat, parts: &mut Act, out: &mu
     let (rows, q8) = (x.rows(), how.reads_q8());
     let parts = parts.lend(ctx, how.weights.len() * rows, q8);
     let out = out.lend(rows);
-    alone(ctx, HeadProducts::new(ctx, *how, x.into(), parts, out));
+    how.check(x.into(), parts, out);
+    match how.across {
+        true => alone(ctx, AcrossHeads::new(ctx, *how, x.into(), out)),
+        false => alone(ctx, HeadProducts::new(ctx, *how, x.into(), parts, out)),
+    }
 }
 
 /// The same, as an operation.
@@ -39,16 +46,14 @@ struct HeadProducts<'a> {
 }
 
 impl<'a> HeadProducts<'a> {
-    /// # Panics
-    /// If shapes disagree.
-    pub fn new(
+    /// Of shapes that were checked.
+    fn new(
         ctx: &Ctx,
         how: PerHead<'a>,
         x: Seen<'a>,
         parts: ActSlot<'a>,
         out: Slot<'a>,
     ) -> HeadProducts<'a> {
-        how.check(x, parts, out);
         apart([*out, *parts.f32()], [x]);
         let all: usize = how.weights.iter().map(|w| w.bytes().len()).sum();
         let group = group(share(ctx, all), &how.weights[0]);
@@ -62,7 +67,7 @@ unsafe impl Phases for HeadProducts<'_> {
         2
     }
     unsafe fn phase(&self, ctx: &Ctx, worker: &Worker<'_>, phase: usize) {
-        let HeadProducts { how: PerHead { weights, kept }, x, parts, out, group } = *self;
+        let HeadProducts { how: PerHead { weights, kept, .. }, x, parts, out, group } = *self;
         let (rows, [n, k]) = (x.rows(), self.how.shape());
         let part = |head: usize| parts.part(head * rows..(head + 1) * rows);
         if phase == 0 {
@@ -109,23 +114,32 @@ impl<'a> Chain<'a> {
     /// # Panics
     /// If shapes disagree.
     pub fn per_head(&mut self, how: PerHead<'a>, x: Slot<'a>, parts: &'a mut Act, out: Slot<'a>) {
-        let parts = parts.lend(self.ctx(), how.weights.len() * x.rows(), how.reads_q8());
-        self.push(Stage::Products, HeadProducts::new(self.ctx(), how, x.into(), parts, out));
+        let (ctx, x) = (self.ctx(), Seen::from(x));
+        let parts = parts.lend(ctx, how.weights.len() * x.rows(), how.reads_q8());
+        how.check(x, parts, out);
+        match how.across {
+            true => self.push(Stage::Products, AcrossHeads::new(ctx, how, x, out)),
+            false => self.push(Stage::Products, HeadProducts::new(ctx, how, x, parts, out)),
+        }
     }
 }
 
 impl PerHead<'_> {
     /// Outputs and inputs of a head.
-    fn shape(&self) -> [usize; 2] {
-        [self.weights[0].rows(), self.weights[0].cols()]
+    pub(super) fn shape(&self) -> [usize; 2] {
+        let [n, k] = [self.weights[0].rows(), self.weights[0].cols()];
+        if self.across { [k, n] } else { [n, k] }
     }
     fn reads_q8(&self) -> bool {
-        self.weights.iter().any(|w| w.layout().reads() == Reads::Q8)
+        !self.across && self.weights.iter().any(|w| w.layout().reads() == Reads::Q8)
     }
     fn check(&self, x: Seen<'_>, parts: ActSlot<'_>, out: Slot<'_>) {
         let (heads, [n, k], parts) = (self.weights.len(), self.shape(), parts.f32());
-        let alike = |w: &Packed| [w.rows(), w.cols()] == [n, k];
+        let first = &self.weights[0];
+        let alike = |w: &Packed| [w.rows(), w.cols()] == [first.rows(), first.cols()];
         assert!(self.weights.iter().all(alike), "the heads' weights differ in shape");
+        let across = |w: &Packed| w.layout().block() > 1 && w.layout() == first.layout();
+        assert!(!self.across || self.weights.iter().all(across), "weights that are read across");
         assert_eq!(x.cols(), heads * (k + self.kept), "input");
         assert_eq!((parts.rows(), parts.cols()), (heads * x.rows(), k), "parts");
         assert_eq!((out.rows(), out.cols()), (x.rows(), heads * (self.kept + n)), "output");

@@ -32,6 +32,8 @@ pub(crate) struct MlaStep {
     kv_norm: NormWeights,
     /// What keys are made by, `[kv_rank, nope_dim]` a head.
     k_b: Vec<Packed>,
+    /// Whether these lie with rows and columns swapped.
+    across: bool,
     /// What values are made by, `[v_dim, kv_rank]` a head.
     v_b: Vec<Packed>,
     gate: Option<Projection>,
@@ -70,6 +72,7 @@ impl MlaStep {
             kv_a: project("attn_kv_a_mqa", m.bias)?,
             kv_norm: norm("attn_kv_a_norm")?.expect("a norm"),
             k_b: packer.stack(&layer(i, "attn_k_b.weight"))?,
+            across: packer.lies_across(&layer(i, "attn_k_b.weight")),
             v_b: packer.stack(&layer(i, "attn_v_b.weight"))?,
             gate: m.out_gate.map(|_| project("attn_gate", false)).transpose()?,
             o: project("attn_output", m.bias)?,
@@ -100,7 +103,7 @@ impl MlaStep {
         }
         let (k, v, absorbed) = (b.k.lend(n), b.v.lend(n), b.absorbed.lend(n));
         line.chain.latent(self.kv_norm.view(), kv, k, v);
-        let absorb = PerHead { weights: &self.k_b, kept: self.spec.rope_dim };
+        let absorb = PerHead { weights: &self.k_b, across: self.across, kept: self.spec.rope_dim };
         line.per_head(absorb, q, &mut b.q_parts, absorbed);
         let rows = line.rows;
         let places = Places { rows, tables: line.groups[group].tables(), chosen, pool };
@@ -109,7 +112,7 @@ impl MlaStep {
         let how = (heads, attend(&self.spec));
         line.chain.attention(how, places, absorbed, Some((k, v)), &mut b.partial, met);
         let mut made = b.out.lend(ctx, n, false);
-        let expand = PerHead { weights: &self.v_b, kept: 0 };
+        let expand = PerHead { weights: &self.v_b, across: false, kept: 0 };
         line.per_head(expand, met.f32(), &mut b.latent_parts, made.f32());
         if let Some((gate, (gates, passed))) = self.gate.as_ref().zip(b.gated.as_mut()) {
             let (gates, passed) = (gates.lend(n), passed.lend(ctx, n, self.o.reads_q8_as_is()));
