@@ -14,7 +14,7 @@ pub type Tokenise = dyn Fn(&str) -> Vec<u32> + Send + Sync;
 /// Most memory that one matcher's automaton may take, in states of one to two KiB.
 const MAX_STATES: usize = 50_000;
 /// Work that a mask may make for the automaton, in units of about 0.1 µs.
-const FUEL: u64 = 500_000;
+const FUEL: u64 = 2_000_000;
 /// Most ways in which a grammar may go on from one place. A property that may be left out is two or three.
 const MAX_ITEMS: usize = 20_000;
 

@@ -2,10 +2,16 @@
 use super::shape::{Keys, Strings};
 use crate::pattern::{Pattern, Spelling};
 use llguidance::derivre::{Regex, RegexAst, RegexBuilder};
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 /// Work that a question may take.
 const FUEL: u64 = 50_000;
+/// Work that all states of a language may take: half of what a step of an answer may.
+const STATES: u64 = 1_000_000;
+/// States of which an answer meets no more at a time: from one there are few to another that is a token
+/// away.
+const ENOUGH: usize = 1000;
 
 impl Strings {
     /// The same set with its finite members listed; `None` if it is empty.
@@ -29,8 +35,7 @@ impl Strings {
         if free && (self.not.is_empty() || self.max.is_none()) {
             return Ok(Some(self));
         }
-        let empty = automaton(&self.language()?)?.always_empty();
-        Ok((!empty).then_some(self))
+        Ok((!matches_none(&self.language()?)?).then_some(self))
     }
 
     /// Whether it holds a string.
@@ -134,7 +139,7 @@ impl Keys {
         }
         // The complement of a set of texts has what is no text, too.
         all.push(RegexAst::Regex("(?s:.*)".to_owned()));
-        Ok(automaton(&RegexAst::And(all))?.always_empty())
+        matches_none(&RegexAst::And(all))
     }
 }
 
@@ -158,7 +163,7 @@ pub fn counts(min: u64, max: Option<u64>) -> Result<String, String> {
 /// # Errors
 /// If it is too large to tell.
 pub fn matches_nothing(source: &str) -> Result<bool, String> {
-    Ok(automaton(&RegexAst::Regex(source.to_owned()))?.always_empty())
+    matches_none(&RegexAst::Regex(source.to_owned()))
 }
 
 fn regex(pattern: &Pattern, search: bool) -> Result<RegexAst, String> {
@@ -166,8 +171,52 @@ fn regex(pattern: &Pattern, search: bool) -> Result<RegexAst, String> {
 }
 
 fn automaton(language: &RegexAst) -> Result<Regex, String> {
-    let large = |_| "the expressions are too large together".to_owned();
     let mut builder = RegexBuilder::new();
-    let expression = builder.mk(language).map_err(large)?;
-    builder.into_regex_limited(expression, FUEL).map_err(large)
+    let expression = builder.mk(language).map_err(|_| too_large())?;
+    builder.into_regex_limited(expression, FUEL).map_err(|_| too_large())
+}
+
+fn too_large() -> String {
+    "the expressions are too large together".to_owned()
+}
+
+/// Whether there is no text in a language that an answer will be held to.
+///
+/// # Errors
+/// If its states are so dear that an answer could fail for it.
+fn matches_none(language: &RegexAst) -> Result<bool, String> {
+    let mut regex = automaton(language)?;
+    if regex.always_empty() {
+        return Ok(true);
+    }
+    if explored(&mut regex) { Ok(false) } else { Err(too_large()) }
+}
+
+/// Whether all states, or as many as an answer meets at a time, take no more work than [`STATES`].
+fn explored(regex: &mut Regex) -> bool {
+    let (mut bytes, mut classes) = (Vec::new(), [false; 256]);
+    for byte in 0..=u8::MAX {
+        let class = &mut classes[regex.alpha().map(byte)];
+        if !std::mem::replace(class, true) {
+            bytes.push(byte);
+        }
+    }
+    let first = regex.initial_state();
+    let (mut met, mut queue) = (HashSet::from([first]), VecDeque::from([first]));
+    let most = regex.cost().saturating_add(STATES);
+    while let Some(state) = queue.pop_front() {
+        if met.len() >= ENOUGH {
+            return true;
+        }
+        for byte in &bytes {
+            let next = regex.transition(state, *byte);
+            if regex.cost() > most {
+                return false;
+            }
+            if !next.is_dead() && met.insert(next) {
+                queue.push_back(next);
+            }
+        }
+    }
+    true
 }
