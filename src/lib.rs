@@ -38,6 +38,25 @@
 //! # }
 //! ```
 //!
+//! Vectors of texts, and how well texts answer a question:
+//!
+//! ```no_run
+//! use rinfer::{Embed, Embedder, Input, Load, Prompt, Reranker};
+//!
+//! # fn main() -> Result<(), rinfer::Error> {
+//! let embedder = Embedder::load("embedding-model", Load::default())?;
+//! let vector: Vec<f32> = embedder.embed("Why is the sky blue?")?;
+//! let how = Embed { prompt: Prompt::Named("document".into()), ..Embed::default() };
+//! for found in embedder.embed_all(&["Light scatters.", "Bread rises."].map(Input::Text), &how)? {
+//!     println!("{} elements of {} tokens", found.vector.len(), found.tokens);
+//! }
+//! let reranker = Reranker::load("reranker", Load::default())?;
+//! let ranked = reranker.rank("Why is the sky blue?", &["Light scatters.", "Bread rises."], false)?;
+//! println!("the best is document {}: {}", ranked[0].index, ranked[0].score);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The same request gives the same answer, bit for bit, whatever else the model does at the time,
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
@@ -45,6 +64,7 @@
 pub use rinfer_engine::ask::Confidence;
 pub use rinfer_engine::backend::{Kv, Quant};
 pub use rinfer_engine::batch::TokenId;
+pub use rinfer_engine::embed::{Embed, Embedder, Embedding, Input, Prompt, Ranked, Reranker};
 pub use rinfer_engine::error::Error;
 pub use rinfer_engine::export;
 pub use rinfer_engine::language::Language;
@@ -56,6 +76,7 @@ pub use rinfer_engine::request::{
 };
 pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
 pub use rinfer_engine::session::{Reply, Session};
+pub use rinfer_engine::spec::Pool;
 pub use rinfer_engine::turn::{Ask, ToolChoice, Turn};
 pub use rinfer_grammar::{
     After, Constraint, Field, Grammar, GrammarError, Matcher, Shares, Spacing,

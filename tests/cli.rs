@@ -1,6 +1,6 @@
 //! The program as its users meet it: arguments, streams, exit codes.
 #![expect(clippy::unwrap_used, reason = "tests")]
-use rinfer_testkit::{Golden, chat, safetensors, shared};
+use rinfer_testkit::{Golden, chat, embed, safetensors, shared};
 use serde_json::Value;
 use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
@@ -641,4 +641,78 @@ fn interrupted(model: &str) {
     assert!(kill.success() && start.elapsed() < Duration::from_secs(5));
     assert_eq!(output.status.code(), Some(130));
     assert!(output.stderr.is_empty() && output.stdout.ends_with(b"\n"));
+}
+
+/// A folder with a tiny embedding model.
+fn embedding(test: &str) -> String {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&dir);
+    embed::write_model(&Golden::load(&shared::goldens().join("embed/bert")), &dir);
+    dir.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn texts_become_vectors() {
+    let m = &embedding("texts_become_vectors");
+    let dir = Path::new(m);
+    let rows = |output: &Output| -> Vec<Value> {
+        text(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let found = rows(&rinfer(&["embed", m, "one", "two"]));
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1]["embedding"].as_array().unwrap().len(), embed::WIDTH);
+    assert_eq!((&found[0]["tokens"], &found[1]["index"]), (&5.into(), &1.into()));
+    let lines = found.iter().map(|row| &row["embedding"]);
+    assert_eq!(
+        rows(&piped(&["embed", m], "one\ntwo\n"))
+            .iter()
+            .map(|r| &r["embedding"])
+            .collect::<Vec<_>>(),
+        lines.collect::<Vec<_>>()
+    );
+
+    let write = |name: &str, text: &str| {
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (one, two) = (write("one", "one"), write("two", "two"));
+    let jsonl = write("all.jsonl", "{\"text\": \"one\"}\n\n\"two\"\n");
+    assert_eq!(rows(&rinfer(&["embed", m, "--file", &one, "--lines", &two])), found);
+    assert_eq!(rows(&rinfer(&["embed", m, "--jsonl", &jsonl])), found);
+
+    let array = dir.join("all.npy");
+    let array = array.to_str().unwrap();
+    assert!(
+        text(&rinfer(&["embed", m, "one", "two", "--dimensions", "8", "-o", array])).is_empty()
+    );
+    let bytes = std::fs::read(array).unwrap();
+    assert!(bytes.starts_with(b"\x93NUMPY\x01\x00"));
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    assert!(start.is_multiple_of(64) && bytes[start - 1] == b'\n');
+    let header = String::from_utf8_lossy(&bytes[10..start]).into_owned();
+    assert!(header.contains("'descr': '<f4'") && header.contains("'shape': (2, 8)"), "{header}");
+    let numbers: Vec<f32> =
+        bytes[start..].as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    let whole = found[1]["embedding"].as_array().unwrap();
+    let length = numbers[8..].iter().map(|x| x * x).sum::<f32>();
+    assert!(numbers.len() == 16 && (length - 1.0).abs() < 1e-5);
+    let ratio = whole[0].as_f64().unwrap() / whole[1].as_f64().unwrap();
+    assert!((f64::from(numbers[8] / numbers[9]) - ratio).abs() < 1e-4 * ratio.abs());
+
+    let same = text(&rinfer(&["embed", m, "one", "one", "--similarity"])).to_owned();
+    assert_eq!(same, " 1.0000  1.0000\n 1.0000  1.0000\n");
+    let (long, words) = ("x".repeat(60), "62 tokens");
+    check_failure(&["embed", m, &long], 1, &["input 0", words, "at most 48"]);
+    let cut = rinfer(&["embed", m, &long, "--truncate"]);
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("input 0: 14 of 62 tokens were cut off"));
+    assert!(String::from_utf8_lossy(&cut.stdout).contains("\"truncated\":14"));
+
+    let broken = write("broken.jsonl", "\"one\"\n{\"txt\": 1}\n");
+    check_failure(&["embed", m, "--jsonl", &broken], 2, &["broken.jsonl", "line 2", "text"]);
+    check_failure(&["embed", m, "x", "--prompt", "other"], 1, &["other", "document, query"]);
+    check_failure(&["embed", m, "x", "--dimensions", "41"], 1, &["41", "1 to 40"]);
+    check_failure(&["embed", m], 2, &["no text", "--lines"]);
+    check_failure(&["run", m, "Hi"], 1, &["vectors", "rinfer embed"]);
+    check_failure(&["embed", &tiny("texts_are_written"), "x"], 1, &["writes texts", "--pooling"]);
 }

@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod chat;
 pub mod detokenize;
 pub mod doctor;
+pub mod embed;
 pub mod eval;
 pub mod inspect;
 mod interrupt;

@@ -21,6 +21,8 @@ pub struct Batch {
 pub enum Row {
     /// A token.
     Token(TokenId),
+    /// A token of the second of two texts that are judged together.
+    Second(TokenId),
     /// Index into the vision tower's output.
     Image(u32),
 }
@@ -41,13 +43,14 @@ pub struct Span {
 pub enum Want {
     /// A prefill chunk that is not the last.
     Nothing,
-    /// What the next token is picked from.
+    /// What the next token is picked from; of a model that pools, the sequence's vector, which is
+    /// made of the span: the whole sequence.
     Last,
     /// Checking drafted tokens.
     Every,
 }
 
-/// Logits of the rows that were wanted, in order. f32, `vocab` to a row.
+/// Logits of the rows that were wanted, in order, or the vectors of sequences. f32, `vocab` to a row.
 #[derive(Debug, Default)]
 pub struct Logits {
     /// Elements to a row.

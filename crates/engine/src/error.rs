@@ -76,6 +76,14 @@ pub enum Error {
         /// Why, and what would do.
         problem: String,
     },
+    /// The model is for another use.
+    #[error("{file} {problem}")]
+    Unfit {
+        /// The file, or the folder.
+        file: String,
+        /// What it does, and what would do what was asked.
+        problem: String,
+    },
     /// Memory has no room.
     #[error(
         "the model takes {needed} MiB with a context of {context}, and {available} MiB are \

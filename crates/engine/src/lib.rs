@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod config;
 pub mod cpu;
 pub mod driver;
+pub mod embed;
 pub mod engine;
 pub mod error;
 pub mod export;

@@ -4,19 +4,21 @@ use crate::bundle::About;
 use crate::config::{Config, Source};
 use crate::cpu::Cpu;
 use crate::cpu::flow::Flow;
+use crate::embed::pooling;
 use crate::error::{Error, Result};
 use crate::families::Family;
 use crate::fit::Fit;
 use crate::language::Language;
 use crate::lora::{Adapter, Adapters};
 use crate::memory;
-use crate::spec::ModelSpec;
+use crate::spec::{Head, ModelSpec};
 use crate::threads::Processors;
 use crate::weights;
 use rinfer_formats::{Checkpoint, DType, Tensor, Weights};
 use rinfer_kernels::Kernels;
 use rinfer_kernels::kv::PAGE;
 use rinfer_text::template::DateTime;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -173,7 +175,7 @@ pub struct Opened {
     /// What a bundle says of its model.
     pub about: Option<About>,
     /// What others say of theirs.
-    config: Option<Config>,
+    pub(crate) config: Option<Config>,
     pub(crate) adapters: Adapters,
 }
 
@@ -224,7 +226,10 @@ impl Opened {
     pub fn of(name: String, files: Checkpoint) -> Result<Opened> {
         let config = match &files {
             Checkpoint::Gguf(gguf) => Config::new(gguf.config()?, Source::Gguf),
-            Checkpoint::Folder(f) => Config::new(f.config().clone(), Source::HuggingFace),
+            Checkpoint::Folder(f) => {
+                let config = Config::new(f.config().clone(), Source::HuggingFace);
+                pooling(f)?.map_or(config.clone(), |pooling| config.with(pooling))
+            }
             Checkpoint::Bundle(bundle) => {
                 let (about, family) = About::of(bundle)?;
                 let (spec, about) = (about.spec.clone(), Some(about));
@@ -254,13 +259,18 @@ impl Opened {
     /// # Errors
     /// As [`Opened::open`].
     pub fn weights(&self) -> Result<Box<dyn Weights + '_>> {
-        let Some(config) = &self.config else {
+        if self.config.is_none() {
             let ready = Box::new(weights::Ready(self.files.weights()));
             return Ok(self.adapters.over_canonical(ready));
-        };
-        let named = weights::Checkpoint::open(config.clone(), self);
-        let named: Box<dyn Weights> = Box::new(named.map_err(|cause| self.at(cause))?);
-        Ok(self.adapters.over_canonical(named))
+        }
+        Ok(self.adapters.over_canonical(Box::new(self.named()?)))
+    }
+
+    /// The same of what is no bundle, and which of the files' tensors they are.
+    pub(crate) fn named(&self) -> Result<weights::Checkpoint<'_>> {
+        let empty = || Config::new(Value::Null, Source::HuggingFace);
+        let config = self.config.clone().unwrap_or_else(empty);
+        weights::Checkpoint::open(config, self).map_err(|cause| self.at(cause))
     }
 
     /// What a load takes beside what there is: from the files' headers, not from weights.
@@ -275,12 +285,27 @@ impl Opened {
         Ok(Fit::of(&self.spec, &*weights, asked, free, room, load.threads()?))
     }
 
-    /// What an executor is sized for. A default context is the largest, up to 4096 and at least 512,
-    /// that memory has room for.
+    /// What an executor that writes texts is sized for. A default context is the largest, up to 4096 and
+    /// at least 512, that memory has room for.
     ///
     /// # Errors
-    /// An option out of its range; a model or context that memory has no room for.
+    /// An option out of its range; a model or context that memory has no room for; a model that writes
+    /// no texts.
     pub fn limits(&self, load: &Load) -> Result<Limits> {
+        match self.spec.head {
+            Head::Lm { .. } => self.room(load),
+            Head::Pool { scores: false, .. } => Err(self.unfit(
+                "makes vectors of texts, and writes none: take rinfer embed, the route \
+                 /v1/embeddings, or an Embedder",
+            )),
+            Head::Pool { .. } => Err(self.unfit(
+                "scores pairs of texts, and writes none: take the route /v1/rerank, or a Reranker",
+            )),
+        }
+    }
+
+    /// As [`Opened::limits`], of any model.
+    pub(crate) fn room(&self, load: &Load) -> Result<Limits> {
         self.agree(load.quant)?;
         let fit = self.fit(load)?;
         let Some(room) = fit.room.filter(|_| !fit.fits()) else { return Ok(fit.limits) };

@@ -76,6 +76,29 @@ pub struct Usage {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
+    /// A text to be embedded or ranked is longer than the context.
+    #[error(
+        "input {input} has {found} tokens, and at most {most} are read: shorten it, ask for it to be \
+         cut (truncate), or load the model with a larger context"
+    )]
+    InputTooLong {
+        /// Its place among the inputs.
+        input: usize,
+        /// Tokens, those that the model adds among them.
+        found: usize,
+        /// The context.
+        most: usize,
+    },
+    /// An input that can't be embedded.
+    #[error("input {input}: {found} {problem}")]
+    Input {
+        /// Its place among the inputs.
+        input: usize,
+        /// What of it.
+        found: String,
+        /// Why not.
+        problem: String,
+    },
     /// There is nothing to go on from.
     #[error("the prompt is empty: give at least one token")]
     EmptyPrompt,

@@ -84,7 +84,7 @@ fn respelt(hub: &Value) -> Value {
 #[test]
 fn goldens_resolve_in_both_spellings() {
     let mut seen = BTreeSet::new();
-    for g in goldens() {
+    for g in goldens().into_iter().chain(rig::vectors::goldens()) {
         let weights = Memory(g.weights);
         let hub = open(&g.config, &weights).unwrap_or_else(|e| panic!("{}: {e}", g.name));
         let five =
@@ -315,6 +315,8 @@ fn meanings_that_are_not_run() {
         ("mpt", "attn_config.attn_type"),
         ("cohere2", "order_of_interleaved_layers"),
         ("gpt_oss", "hidden_act"),
+        ("embed/bert", "position_embedding_type"),
+        ("embed/nomic_bert", "activation_function"),
     ] {
         check(name, key, json!("other"));
     }
@@ -323,7 +325,10 @@ fn meanings_that_are_not_run() {
         ("afmoe", "route_norm", false),
         ("apertus", "post_norm", true),
         ("bailing_moe", "norm_head", true),
-        ("gemma3_text", "use_bidirectional_attention", true),
+        ("gemma2", "use_bidirectional_attention", true),
+        ("embed/bert", "is_decoder", true),
+        ("embed/nomic_bert", "prenorm", true),
+        ("embed/nomic_bert", "mlp_fc2_bias", true),
         ("glm_moe_dsa", "indexer_rope_interleave", false),
         ("mpt", "attn_config.alibi", false),
         ("zamba2", "use_long_context", true),

@@ -7,8 +7,9 @@ use adapters::over_both;
 use rig::{LIMITS, NATIVE, Rig, distance, divergence, goldens, open_gguf};
 use rinfer_engine::backend::{Limits, Quant};
 use rinfer_engine::config::{Config, Source};
+use rinfer_engine::cpu::Cpu;
 use rinfer_engine::families::{FAMILIES, Family};
-use rinfer_engine::spec::{Decay, Keys, ModelSpec, Op, Reads};
+use rinfer_engine::spec::{Decay, Keys, ModelSpec, Op, Pool, Reads};
 use rinfer_engine::weights::Checkpoint;
 use rinfer_formats::Gguf;
 use rinfer_kernels::Kernels;
@@ -169,6 +170,42 @@ fn document(lines: &[Line]) -> String {
     out
 }
 
+/// Of each model that makes vectors of texts: its family, and what a table says of it.
+fn vectors() -> Vec<(&'static Family, String)> {
+    let limits = Limits { context: rig::vectors::CONTEXT, ..LIMITS };
+    let mut all: Vec<(&'static Family, String)> = Vec::new();
+    for golden in rig::vectors::goldens() {
+        let mean = rig::vectors::head(Pool::Mean, true);
+        let (family, far) = rig::vectors::with_model(&golden, &mean, |spec, model| {
+            let far =
+                [(Quant::F32, LIMITS.kv), (Quant::Native, NATIVE.kv), (Quant::Int8, NATIVE.kv)];
+            let far = far.map(|(quant, kv)| {
+                let limits = Limits { quant, kv, ..limits.clone() };
+                let executor = Cpu::new(2, Kernels::best()).executor(spec, model, &limits);
+                let texts = rig::vectors::texts(&golden);
+                let texts: Vec<&[i32]> = texts.iter().map(Vec::as_slice).collect();
+                let found = rig::vectors::vectors(&mut executor.expect("a model"), &texts);
+                distance(&found, &golden.recorded["mean_normed"].f32())
+            });
+            (model.family, far)
+        });
+        let architecture = golden.config["architectures"][0].as_str().unwrap_or_default();
+        let far = far.map(|far| format!("{far:.0e}")).join(" | ");
+        let line = format!("| {} | {architecture} | {} | {far} |\n", family.name, golden.name);
+        all.push((family, line));
+    }
+    all
+}
+
+const VECTORS: &str = "
+## Vectors of texts
+
+The largest difference of any element of two texts' vectors, the mean of their rows at unit length, from transformers'.
+
+| family | class | golden | f32 | native | int8 |
+|---|---|---|---:|---:|---:|
+";
+
 const HEAD: &str = "\
 # What is supported, and how exact it is
 
@@ -205,8 +242,12 @@ fn the_matrix_is_up_to_date() {
     lines.sort_by(|a, b| (a.family.name, &a.case).cmp(&(b.family.name, &b.case)));
     let far: Vec<String> = lines.iter().flat_map(beyond).collect();
     assert!(far.is_empty(), "{}", far.join("\n"));
-    let seen = |f: &&&Family| !lines.iter().any(|l| std::ptr::eq(l.family, **f));
+    let vectors = vectors();
+    let families = || lines.iter().map(|l| l.family).chain(vectors.iter().map(|v| v.0));
+    let seen = |f: &&&Family| !families().any(|family| std::ptr::eq(family, **f));
     let without: Vec<&str> = FAMILIES.iter().filter(seen).map(|f| f.name).collect();
     assert!(without.is_empty(), "families without a golden: {without:?}");
-    shared::up_to_date("docs/capability-matrix.md", &document(&lines));
+    let vectors: String = vectors.iter().map(|(_, line)| line.as_str()).collect();
+    let text = document(&lines) + VECTORS + &vectors;
+    shared::up_to_date("docs/capability-matrix.md", &text);
 }

@@ -2,6 +2,7 @@
 //! shards, tokenizer and template files.
 use crate::error::{Cause, Error};
 use crate::limits;
+use crate::modules::{Module, Modules};
 use crate::quantised::{Made, Quantised};
 use crate::safetensors::Safetensors;
 use crate::shards::Shards;
@@ -17,6 +18,7 @@ pub struct Folder {
     config: Value,
     shards: Shards,
     quantised: Option<Quantised>,
+    modules: Option<Modules>,
 }
 
 impl Folder {
@@ -31,7 +33,8 @@ impl Folder {
         let config = json(&path.join("config.json"), &config)?;
         let shards = Shards::open(path)?;
         let quantised = Quantised::of(path, &config, &shards)?;
-        Ok(Folder { path: path.to_owned(), config, shards, quantised })
+        let modules = Modules::open(path)?;
+        Ok(Folder { path: path.to_owned(), config, shards, quantised, modules })
     }
     /// Reads config.json and one file of tensors from memory; errors say that they are in `name`.
     ///
@@ -42,7 +45,7 @@ impl Folder {
         let config = json(&path.join("config.json"), config)?;
         let shards = Shards::of(path, Safetensors::parse(path, tensors)?)?;
         let quantised = Quantised::of(path, &config, &shards)?;
-        Ok(Folder { path: path.to_owned(), config, shards, quantised })
+        Ok(Folder { path: path.to_owned(), config, shards, quantised, modules: None })
     }
     /// config.json.
     pub fn config(&self) -> &Value {
@@ -50,6 +53,18 @@ impl Folder {
     }
     fn made(&self, name: &str) -> Option<&Made> {
         self.quantised.as_ref()?.get(name)
+    }
+    /// What sentence-transformers makes of a text, step by step, if the folder says so.
+    pub fn modules(&self) -> Option<&[Module]> {
+        self.modules.as_ref().map(|modules| &modules.all[..])
+    }
+    /// An object in a file of its own, such as config_sentence_transformers.json, if there is one.
+    ///
+    /// # Errors
+    /// If it can't be read, is too large, or no JSON.
+    pub fn object(&self, name: &str) -> Result<Option<Value>, Error> {
+        let bytes = read(&self.path, name)?;
+        bytes.map(|bytes| json(&self.path.join(name), &bytes)).transpose()
     }
     /// Where it is.
     pub fn path(&self) -> &Path {
@@ -118,19 +133,19 @@ impl Weights for Folder {
     fn get(&self, name: &str) -> Option<Tensor<'_>> {
         match self.made(name) {
             Some(made) => Some(made.tensor(&self.shards)),
-            None => self.shards.get(name),
+            None => self.shards.get(name).or_else(|| self.modules.as_ref()?.get(name)),
         }
     }
     fn part(&self, name: &str, i: usize) -> Option<Tensor<'_>> {
         match self.made(name) {
             Some(made) => made.part(&self.shards, i),
-            None => self.shards.part(name, i),
+            None => self.shards.part(name, i).or_else(|| self.modules.as_ref()?.part(name, i)),
         }
     }
     fn describe(&self, name: &str) -> Option<(DType, Vec<usize>)> {
         match self.made(name) {
             Some(made) => Some((made.dtype(), made.shape().to_vec())),
-            None => self.shards.describe(name),
+            None => self.shards.describe(name).or_else(|| self.modules.as_ref()?.describe(name)),
         }
     }
     fn order(&self, name: &str) -> Option<(DType, Arc<[u32]>)> {
@@ -143,10 +158,14 @@ impl Weights for Folder {
         self.made(name).map_or(1, |made| made.alike())
     }
     fn names(&self) -> Vec<&str> {
-        self.quantised.as_ref().map_or_else(|| self.shards.names(), Quantised::names)
+        let mut names =
+            self.quantised.as_ref().map_or_else(|| self.shards.names(), Quantised::names);
+        names.extend(self.modules.iter().flat_map(Modules::names));
+        names
     }
     fn release(&self, bytes: &[u8]) {
         self.shards.release(bytes);
+        self.modules.iter().for_each(|modules| modules.release(bytes));
     }
 }
 

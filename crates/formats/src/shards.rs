@@ -127,6 +127,6 @@ fn numbered(name: &str) -> Option<(&str, usize, usize)> {
 }
 
 /// Whether a name stays in its folder.
-fn plain(name: &str) -> bool {
+pub(crate) fn plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', ':', '\0'])
 }

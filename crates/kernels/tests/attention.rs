@@ -103,8 +103,18 @@ impl Case {
 
     /// The definition, in f64.
     fn naive(&self, row: usize, head: usize) -> Vec<f64> {
-        let Attend { heads, kv_heads, head_dim, v_dim, scale, slopes, reach, softcap, sinks } =
-            self.shape;
+        let Attend {
+            heads,
+            kv_heads,
+            head_dim,
+            v_dim,
+            scale,
+            slopes,
+            reach,
+            causal,
+            softcap,
+            sinks,
+        } = self.shape;
         let part = |m: &Mat, dim: usize, row: usize, head: usize| -> Vec<f64> {
             m.row(row)[head * dim..][..dim].iter().map(|&x| f64::from(x)).collect()
         };
@@ -114,8 +124,14 @@ impl Case {
             Reach::Window(n) => (pos + 1).saturating_sub(n),
             Reach::Chunk(n) => pos - pos % n,
         };
+        let last = match reach {
+            _ if causal => pos,
+            Reach::All => usize::MAX,
+            Reach::Window(n) => pos + n - 1,
+            Reach::Chunk(n) => first + n - 1,
+        };
         let seen: Vec<usize> = (0..self.rows.len())
-            .filter(|&i| self.rows[i].table == table && (first..=pos).contains(&self.rows[i].pos))
+            .filter(|&i| self.rows[i].table == table && (first..=last).contains(&self.rows[i].pos))
             .collect();
         let (q, group) = (part(&self.q, head_dim, row, head), heads / kv_heads);
         let score = |&i: &usize| {
@@ -164,6 +180,14 @@ fn check(case: &Case) {
             };
             for threads in 1..=3 {
                 same(threads, &[case.all()], "at once");
+            }
+            if !case.shape.causal {
+                let each = |table| {
+                    case.all().into_iter().filter(|&i| case.rows[i].table == table).collect()
+                };
+                let alone: Vec<Vec<usize>> = (0..case.tables.len()).map(each).collect();
+                same(2, &alone, "each alone");
+                continue;
             }
             for size in [7, 64] {
                 let chunks: Vec<_> = case.all().chunks(size).map(<[usize]>::to_vec).collect();
@@ -217,6 +241,16 @@ fn windows() {
 fn chunks_of_positions() {
     for chunk in [1, 2, 17, 63, 64, 65, 100, 1000] {
         check(&case(Attend { reach: Reach::Chunk(chunk), ..shape(6, 2, 24) }, &[200, 30]));
+    }
+}
+
+#[test]
+fn both_ways() {
+    for reach in
+        [Reach::All, Reach::Window(1), Reach::Window(20), Reach::Window(90), Reach::Chunk(50)]
+    {
+        let shape = Attend { reach, causal: false, ..shape(6, 2, 24) };
+        check(&case(shape, &[200, 1, 64, 30]));
     }
 }
 

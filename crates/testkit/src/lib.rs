@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chat;
+pub mod embed;
 pub mod gguf;
 pub mod gguf_builder;
 pub mod golden;

@@ -244,5 +244,5 @@ fn attend(a: &Attention) -> Attend<'_> {
         Reach::Chunk(n) => kv::Reach::Chunk(n),
     };
     let plain = Attend::plain(a.heads, a.kv_heads, a.head_dim, a.scale);
-    Attend { reach, softcap: a.softcap, ..plain }
+    Attend { reach, causal: a.causal, softcap: a.softcap, ..plain }
 }

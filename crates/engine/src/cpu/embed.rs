@@ -13,6 +13,8 @@ pub(crate) struct EmbedStep {
     /// By token.
     pub table: Packed,
     scale: f32,
+    /// By kind of text.
+    types: Option<Packed>,
     /// By position, and how many rows come before the first position's.
     positions: Option<(Packed, usize)>,
     norm: Option<NormWeights>,
@@ -27,28 +29,35 @@ impl EmbedStep {
         Ok(EmbedStep {
             table: packer.matrix("token_embd.weight")?,
             scale: spec.embed.scale,
+            types: spec.embed.types.map(|_| packer.matrix("token_types.weight")).transpose()?,
             positions: spec.embed.positions.map(by_position).transpose()?,
             norm: NormWeights::new(spec.embed.norm.as_ref(), "token_embd_norm", packer)?,
         })
     }
 
-    /// Replaces `stream` with what tokens `ids` are at the pass's positions. `vectors` and `places`
-    /// are scratch.
+    /// Replaces `stream` with what tokens `ids` of kinds `types` are at the pass's positions. `vectors`
+    /// and `places` are scratch.
     pub fn run(
         &self,
         pass: &mut Pass<'_>,
-        ids: &[u32],
+        (ids, types): (&[u32], &[u32]),
         places: &mut Vec<u32>,
         vectors: &mut Mat,
         stream: &mut Mat,
     ) {
         ops::embed(pass.ctx, &self.table, ids, self.scale, stream);
-        if let Some((table, offset)) = &self.positions {
-            places.clear();
-            places.extend(pass.rows.iter().map(|row| (row.pos + offset) as u32));
+        let mut add = |table, places: &[u32]| {
             ops::embed(pass.ctx, table, places, 1.0, vectors);
             let how = Residual { post: None, scale: 1.0, skip: None, then: 1.0 };
             ops::residual(pass.ctx, &how, vectors, stream);
+        };
+        if let Some(table) = &self.types {
+            add(table, types);
+        }
+        if let Some((table, offset)) = &self.positions {
+            places.clear();
+            places.extend(pass.rows.iter().map(|row| (row.pos + offset) as u32));
+            add(table, places);
         }
         if let Some(norm) = &self.norm {
             ops::norm_in_place(pass.ctx, &norm.view(), stream);
@@ -59,7 +68,8 @@ impl EmbedStep {
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
         let positions = self.positions.as_ref().map_or(0, |(table, _)| table.bytes().len());
+        let types = self.types.as_ref().map_or(0, |table| table.bytes().len());
         let norm = self.norm.as_ref().map_or(0, NormWeights::bytes);
-        self.table.bytes().len() + positions + norm
+        self.table.bytes().len() + types + positions + norm
     }
 }

@@ -10,7 +10,7 @@ use crate::backend::{self, DeviceError, Limits, LoadError, State};
 use crate::batch::{Batch, Logits, Row, Want};
 use crate::profile::{Kind, Profile};
 use crate::size::Memory;
-use crate::spec::ModelSpec;
+use crate::spec::{Head, ModelSpec};
 use crate::state::{Cache, Group, Pages, Recurrent};
 use rinfer_formats::Weights;
 use rinfer_kernels::ops::{self, AttendRow, Ctx, Linear, Run, Turned};
@@ -25,10 +25,13 @@ pub struct CpuExecutor {
     state: Pages,
     limits: Limits,
     layers: usize,
+    pools: bool,
     clock: Clock,
     flow: Flow,
     /// Of the batch at hand.
     ids: Vec<u32>,
+    /// By row: whether it is of a pair's second text.
+    types: Vec<u32>,
     rows: Vec<AttendRow>,
     runs: Vec<Run>,
     wanted: Vec<usize>,
@@ -87,9 +90,11 @@ impl CpuExecutor {
             state: Pages::new(spec, limits),
             limits: limits.clone(),
             layers: spec.layers.len(),
+            pools: matches!(spec.head, Head::Pool { .. }),
             clock: Clock::default(),
             flow: Flow::new(spec, weights, limits),
             ids: Vec::with_capacity(limits.batch),
+            types: Vec::with_capacity(limits.batch),
             rows: Vec::with_capacity(limits.batch),
             runs: Vec::with_capacity(limits.slots),
             wanted: Vec::with_capacity(limits.batch),
@@ -112,16 +117,21 @@ impl CpuExecutor {
     fn admit(&mut self, batch: &Batch) {
         assert!(batch.rows.len() <= self.limits.batch, "the batch has too many rows");
         self.ids.clear();
+        self.types.clear();
         self.rows.clear();
         self.runs.clear();
         self.wanted.clear();
         self.ids.extend(batch.rows.iter().map(|row| match row {
-            Row::Token(id) => id.0,
+            Row::Token(id) | Row::Second(id) => id.0,
             Row::Image(_) => panic!("this model takes no images"),
         }));
+        let second = |row: &Row| u32::from(matches!(row, Row::Second(_)));
+        self.types.extend(batch.rows.iter().map(second));
         for span in &batch.seqs {
             let table = span.slot.0 as usize;
             assert!(span.len > 0 && span.past == self.state.len(span.slot), "a span out of place");
+            let whole = span.past == 0 && span.want == Want::Last;
+            assert!(whole || !self.pools, "a vector is made of a whole sequence");
             let from = self.rows.len();
             self.runs.push(Run { row: from, ..self.state.extend(span.slot, span.len) });
             self.rows.extend((0..span.len).map(|i| AttendRow { table, pos: span.past + i }));
@@ -137,7 +147,7 @@ impl CpuExecutor {
 
 impl backend::Executor for CpuExecutor {
     fn forward(&mut self, batch: &Batch, out: &mut Logits) -> Result<(), DeviceError> {
-        out.vocab = self.scratch.head.vocab();
+        out.vocab = self.scratch.end.width();
         out.data.clear();
         if batch.rows.is_empty() {
             return Ok(());
@@ -150,11 +160,11 @@ impl backend::Executor for CpuExecutor {
         let (flow, turned, altup) = (&mut self.flow, &self.turned, self.plan.altup.as_ref());
         let mut pass =
             Pass { ctx, rows, prompts, runs, groups, cache, recurrent, clock, flow, turned, altup };
-        layers(&self.plan, &self.ids, &mut pass, &mut self.scratch);
+        layers(&self.plan, (&self.ids, &self.types), &mut pass, &mut self.scratch);
         pass.flow.enter(self.layers);
-        let Plan { head, embed, .. } = &self.plan;
-        let Scratch { stream, head: buffers, .. } = &mut self.scratch;
-        head.run(&mut pass, &embed.table, stream, &self.wanted, buffers, &mut out.data);
+        let Plan { end, embed, .. } = &self.plan;
+        let Scratch { stream, end: buffers, .. } = &mut self.scratch;
+        end.run(&mut pass, &embed.table, stream, &self.wanted, buffers, &mut out.data);
         pass.flow.leave();
         Ok(())
     }
@@ -167,12 +177,13 @@ impl backend::Executor for CpuExecutor {
 }
 
 /// From tokens to the stream after the last layer.
-fn layers(plan: &Plan, ids: &[u32], pass: &mut Pass<'_>, s: &mut Scratch) {
+fn layers(plan: &Plan, tokens: (&[u32], &[u32]), pass: &mut Pass<'_>, s: &mut Scratch) {
+    let ids = tokens.0;
     for angles in &mut s.angles {
         angles.fill(pass.rows, pass.prompts);
     }
     pass.clock.lap(Kind::Rotate);
-    plan.embed.run(pass, ids, &mut s.places, &mut s.branch, &mut s.stream);
+    plan.embed.run(pass, tokens, &mut s.places, &mut s.branch, &mut s.stream);
     if plan.reads_tokens() {
         s.wide.resize(s.stream.rows());
         let d = s.stream.cols();

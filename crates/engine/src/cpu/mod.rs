@@ -10,6 +10,7 @@ mod attention;
 mod branch;
 mod clock;
 mod embed;
+mod end;
 mod executor;
 pub(crate) mod flow;
 mod head;
@@ -22,6 +23,7 @@ pub(crate) mod order;
 pub(crate) mod pack;
 mod per_layer;
 mod plan;
+mod pool;
 mod recurrent;
 mod router;
 pub(crate) mod scratch;
@@ -29,10 +31,11 @@ pub(crate) mod stored;
 pub(crate) mod types;
 
 pub use executor::CpuExecutor;
+pub(crate) use pool::to_unit;
 pub(crate) use recurrent::floats;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Reads, Skip};
+use crate::spec::{Act, Attention, Branch, Mlp, ModelSpec, Moe, Op, OutGate, Reads, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -80,7 +83,6 @@ impl Backend for Cpu {
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
             refuse(!fits_streams(spec), "layers that do not end in a branch of the other streams")?;
-            refuse(matches!(spec.head, Head::Pool { .. }), "pooled embeddings")?;
             check_asides(spec)?;
             check_tensors(spec)
         };
@@ -130,7 +132,6 @@ fn refuse(has: bool, what: &str) -> Result<(), String> {
 }
 
 fn check_attention(a: &Attention) -> Result<(), String> {
-    refuse(!a.causal, "attention that is not causal")?;
     let partial = a.kv_from.is_some() || a.v_from_k;
     refuse(partial && a.adapter.is_some(), "adapters of attention without keys or values")
 }
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn what_it_can_not_run_is_named() {
         check(|_| {}, "");
-        check(|s| attention(s).causal = false, "attention that is not causal");
+        check(|s| attention(s).causal = false, "");
         let shared = "keys and values shared with an attention of another shape";
         check(|s| attention(s).kv_from = Some(0), shared);
         let norm = Some(Norm::rms(1e-6));
@@ -269,7 +270,8 @@ mod tests {
         let adapter = Some(Adapter { rank: 4, nth: 0 });
         check(|s| (attention(s).v_from_k, attention(s).adapter) = (true, adapter), partial);
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
-        let pool = || Head::Pool { how: Pool::Mean, normalise: true };
-        check(|s| s.head = pool(), "pooled embeddings");
+        let pool =
+            || Head::Pool { how: Pool::Mean, dense: Vec::new(), normalise: true, scores: false };
+        check(|s| s.head = pool(), "");
     }
 }

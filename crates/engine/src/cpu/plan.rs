@@ -3,7 +3,7 @@ use super::adapter::Own;
 use super::altup::{AltUpSteps, Turn};
 use super::attention::AttentionStep;
 use super::embed::EmbedStep;
-use super::head::HeadStep;
+use super::end::End;
 use super::laurel::LaurelStep;
 use super::mla::MlaStep;
 use super::mlp::MlpStep;
@@ -32,8 +32,8 @@ pub(crate) struct Plan {
     pub altup: Option<AltUpSteps>,
     /// All layers' branches.
     pub steps: Vec<Step>,
-    /// The logits.
-    pub head: HeadStep,
+    /// The logits, or sequences' vectors.
+    pub end: End,
 }
 
 /// One branch.
@@ -121,7 +121,7 @@ impl Plan {
             per_layer: spec.embed.per_layer.map(|p| PerLayerStep::new(&p, packer)).transpose()?,
             altup: spec.altup.map(|a| AltUpSteps::new(spec, &a, packer)).transpose()?,
             steps,
-            head: HeadStep::new(spec, packer)?,
+            end: End::new(spec, packer)?,
         })
     }
     /// Whether a step reads what tokens entered the stream as.
@@ -130,7 +130,7 @@ impl Plan {
     }
     /// Bytes of weights held.
     pub fn bytes(&self) -> usize {
-        let ends = self.embed.bytes() + self.head.bytes();
+        let ends = self.embed.bytes() + self.end.bytes();
         let beside = self.per_layer.as_ref().map_or(0, PerLayerStep::bytes)
             + self.altup.as_ref().map_or(0, AltUpSteps::bytes);
         ends + beside + self.steps.iter().map(|step| step.bytes).sum::<usize>()

@@ -1,7 +1,7 @@
 //! Everything that a forward pass writes but state, allocated once.
 use super::angles::Angles;
 use super::order::Orders;
-use super::{altup, attention, head, laurel, mla, mlp, moe, per_layer, recurrent};
+use super::{altup, attention, end, laurel, mla, mlp, moe, per_layer, recurrent};
 use crate::backend::Limits;
 use crate::spec::{ModelSpec, Part, Reads};
 use rinfer_kernels::ops::Turned;
@@ -43,8 +43,8 @@ pub(crate) struct Scratch {
     pub per_layer: Option<per_layer::Buffers>,
     /// Further streams.
     pub altup: Option<altup::Buffers>,
-    /// Of the head.
-    pub head: head::Buffers,
+    /// Of what becomes of the stream.
+    pub end: end::Buffers,
 }
 
 impl Scratch {
@@ -84,14 +84,14 @@ impl Scratch {
             laurel: laurel::ranks(spec).iter().map(|r| laurel::Buffers::new(*r, d, rows)).collect(),
             per_layer: per_layer::Buffers::new(spec, rows),
             altup: altup::Buffers::new(spec, rows),
-            head: head::Buffers::new(spec, rows),
+            end: end::Buffers::new(spec, limits),
         }
     }
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let mats = [&self.stream, &self.branch, &self.part, &self.aside, &self.wide];
         let inputs = self.input.bytes() + self.wide_input.bytes();
-        let ends = 4 * self.places.capacity() + self.head.bytes();
+        let ends = 4 * self.places.capacity() + self.end.bytes();
         let shared = mats.map(Mat::bytes).iter().sum::<usize>() + inputs + ends;
         let angles: usize = self.angles.iter().map(Angles::bytes).sum();
         let attention: usize = self.attention.iter().map(attention::Buffers::bytes).sum();

@@ -4,13 +4,13 @@ use super::fold::{EMBEDDING, Factors, OUTPUT};
 use super::head::Of;
 use super::{From, Plan, Stored, kind, shapes, types, vocab};
 use crate::backend::Quant;
-use crate::config::{Config, Source};
 use crate::cpu::types::facts;
+use crate::embed::Companions;
 use crate::error::{Error, Result};
 use crate::load::Opened;
 use crate::spec::{Attention, Groups, ModelSpec, Op, Reach};
+use crate::weights::Filed;
 use crate::weights::moved::Moved;
-use crate::weights::{Checkpoint, Filed};
 use rinfer_formats::gguf::write::{Item, Planned};
 use rinfer_formats::gguf::{FOLDED, takes_windows};
 use rinfer_formats::{DType, Folder, Weights};
@@ -33,8 +33,7 @@ pub(super) fn plan<'a>(
         let problem = format!("{what}; pack it as .rinf instead");
         return Err(refuse(problem));
     }
-    let config = Config::new(folder.config().clone(), Source::HuggingFace);
-    let checkpoint = Checkpoint::open(config, opened).map_err(|cause| opened.at(cause))?;
+    let checkpoint = opened.named()?;
     let mut filed = checkpoint.filed();
     let dtype = |filed: &Filed| {
         let (dtype, _) = checkpoint.describe(&filed.pieces.first()?.name)?;
@@ -61,7 +60,8 @@ pub(super) fn plan<'a>(
     let folds = !head.factors.is_empty() && !family.folds();
     let mut metadata = general(&architecture, &called(&opened.name), folds);
     metadata.extend(head.keys.into_iter().chain(kind(quant, &named)));
-    let (tokenizer, unsaid) = vocab::of(folder, opened, spec.vocab)?;
+    let (tokenizer, mut unsaid) = vocab::of(folder, opened, spec.vocab)?;
+    unsaid.extend(Companions::of(&opened.files)?.unsaid());
     metadata.extend(tokenizer);
     let mut all: Vec<Stored> = head.made.into_iter().map(Stored::made).collect();
     for (filed, planned) in filed.into_iter().zip(&tensors) {

@@ -4,6 +4,7 @@
 //! gives local layers a rotary table of their own.
 use super::Family;
 use super::Rename::{self, *};
+use super::common::encoders::pooled;
 use super::common::names::DECODER;
 use super::common::{Common, inverse_root, scaling, slides};
 use crate::config::{Config, ConfigError};
@@ -26,10 +27,16 @@ pub static GEMMA2: Family = Family {
     names: &[NAMES_2, DECODER],
     gguf_names: &[],
 };
-pub static GEMMA3: Family =
-    Family { name: "gemma3", hf: &["gemma3_text"], gguf: &["gemma3"], spec: gemma3, ..GEMMA2 };
+pub static GEMMA3: Family = Family {
+    name: "gemma3",
+    hf: &["gemma3_text"],
+    gguf: &["gemma3", "gemma-embedding"],
+    spec: gemma3,
+    ..GEMMA2
+};
 
 fn gemma(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    one_way(cfg)?;
     let cfg = &cfg.with_defaults(json!({"head_dim": 256, "max_position_embeddings": 8192}));
     let c = read(cfg)?;
     let attention = c.biased(cfg)?;
@@ -45,6 +52,7 @@ fn gemma(cfg: &Config) -> Result<ModelSpec, ConfigError> {
 }
 
 fn gemma2(cfg: &Config) -> Result<ModelSpec, ConfigError> {
+    one_way(cfg)?;
     let cfg = &cfg.with_defaults(json!({
         "head_dim": 256, "max_position_embeddings": 8192, "sliding_window": 4096,
         "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
@@ -70,13 +78,33 @@ fn gemma3(cfg: &Config) -> Result<ModelSpec, ConfigError> {
         scaling: scaling(cfg, "rope_local_scaling")?,
         ..c.rope.clone()
     });
+    if both_ways(cfg)? {
+        spec.head = pooled(Pool::Mean);
+        let ops = spec.layers.iter_mut().flatten().flat_map(|branch| &mut branch.parts);
+        for part in ops {
+            let Op::Attention(a) = &mut part.op else { continue };
+            a.causal = false;
+            // A window counts both sides.
+            if let Reach::Window(n) = &mut a.reach {
+                *n = *n / 2 + 1;
+            }
+        }
+    }
     Ok(spec)
 }
 
+/// Whether all positions see each other: Vera et al. 2025, arXiv:2509.20354.
+fn both_ways(cfg: &Config) -> Result<bool, ConfigError> {
+    let both = !cfg.flag("causal_attention", true)?;
+    cfg.flag("use_bidirectional_attention", both)
+}
+
+fn one_way(cfg: &Config) -> Result<(), ConfigError> {
+    let both = both_ways(cfg)?;
+    if both { Err(cfg.refuse("use_bidirectional_attention", "false")) } else { Ok(()) }
+}
+
 fn read(cfg: &Config) -> Result<Common, ConfigError> {
-    if cfg.flag("use_bidirectional_attention", false)? {
-        return Err(cfg.refuse("use_bidirectional_attention", "false"));
-    }
     Common::read(&cfg.with_defaults(json!({"tie_word_embeddings": true})))
 }
 

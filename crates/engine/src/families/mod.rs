@@ -7,6 +7,7 @@ mod afmoe;
 mod bailing;
 mod bailing_hybrid;
 mod bamba;
+mod bert;
 mod bloom;
 mod cohere;
 pub mod common;
@@ -38,9 +39,11 @@ mod mamba;
 mod minicpm3;
 mod minimax;
 mod mixtral;
+mod modernbert;
 mod nanochat;
 mod nemotron_h;
 mod neox;
+mod nomic_bert;
 mod olmo;
 mod olmo_hybrid;
 mod olmoe;
@@ -146,83 +149,11 @@ pub static FAMILIES: &[&Family] = &[
     &kimi_linear::KIMI_LINEAR,
     &bailing_hybrid::BAILING_HYBRID,
     &zamba2::ZAMBA2,
+    &bert::BERT,
+    &bert::ROBERTA,
+    &nomic_bert::NOMIC_BERT,
+    &modernbert::MODERNBERT,
 ];
-
-/// Families whose checkpoints are written as GGUF, and the architecture that their files name: held
-/// against what llama.cpp's converter writes of the same.
-static WRITTEN: &[(&str, &str)] = &[
-    ("llama", "llama"),
-    ("mistral", "llama"),
-    ("mixtral", "llama"),
-    ("qwen2", "qwen2"),
-    ("qwen3", "qwen3"),
-    ("gemma", "gemma"),
-    ("gemma2", "gemma2"),
-    ("gemma3", "gemma3"),
-    ("gemma3n", "gemma3n"),
-    ("gemma4", "gemma4"),
-    ("cohere", "command-r"),
-    ("cohere2", "cohere2"),
-    ("exaone4", "exaone4"),
-    ("hunyuan", "hunyuan-dense"),
-    ("olmo2", "olmo2"),
-    ("smollm3", "smollm3"),
-    ("stablelm", "stablelm"),
-    ("minimax_m2", "minimax-m2"),
-    ("qwen2_moe", "qwen2moe"),
-    ("qwen3_moe", "qwen3moe"),
-    ("glm4_moe", "glm4moe"),
-    ("dots1", "dots1"),
-    ("olmoe", "olmoe"),
-    ("granitemoe", "granitemoe"),
-    ("bailing_moe", "bailingmoe"),
-    ("ernie4_5_moe", "ernie4_5-moe"),
-    ("gpt_oss", "gpt-oss"),
-    ("llama4", "llama4"),
-    ("ernie4_5", "ernie4_5"),
-    ("internlm2", "internlm2"),
-    ("seed_oss", "seed_oss"),
-    ("gpt2", "gpt2"),
-    ("gpt_neox", "gptneox"),
-    ("phi", "phi2"),
-    ("falcon", "falcon"),
-    ("glm4", "glm4"),
-    ("chatglm", "chatglm"),
-    ("granite", "granite"),
-    ("minicpm", "minicpm"),
-    ("arcee", "arcee"),
-    ("nemotron", "nemotron"),
-    ("apertus", "apertus"),
-    ("phi3", "phi3"),
-    ("starcoder2", "starcoder2"),
-    ("deepseek_v2", "deepseek2"),
-    ("deepseek_v3", "deepseek2"),
-    ("glm4_moe_lite", "deepseek2"),
-    ("mamba", "mamba"),
-    ("mamba2", "mamba2"),
-    ("nemotron_h", "nemotron_h"),
-    ("granite_hybrid", "granitehybrid"),
-    ("lfm2", "lfm2"),
-    ("lfm2_moe", "lfm2moe"),
-    ("qwen3.5", "qwen35"),
-    ("qwen3.5_moe", "qwen35moe"),
-    ("qwen3_next", "qwen3next"),
-    ("jamba", "jamba"),
-    ("falcon_h1", "falcon-h1"),
-    ("kimi_linear", "kimi-linear"),
-];
-
-impl Family {
-    /// The architecture that a GGUF file of this model names, if such are written: some have another
-    /// name where there are experts.
-    pub fn written(&self, spec: &ModelSpec) -> Option<String> {
-        let (_, plain) = WRITTEN.iter().find(|(name, _)| *name == self.name)?;
-        let mixed = format!("{plain}_moe");
-        let experts = spec.ops().any(|op| matches!(op, Op::Moe(_)));
-        let mixed = Some(mixed).filter(|mixed| experts && self.gguf.contains(&&**mixed));
-        Some(mixed.unwrap_or_else(|| (*plain).to_owned()))
-    }
-}
 
 /// What a family is: how its hyper-parameters become a spec, and what its tensors are called.
 pub struct Family {
@@ -250,6 +181,8 @@ pub enum Rename {
     To(&'static str, &'static str),
     /// The same data as one vector.
     Flat(&'static str, &'static str),
+    /// The same data, of the layer after; of the last layer, the name that stands last.
+    Next(&'static str, &'static str, &'static str),
     /// Rows of one tensor are several, in this order; the spec gives the sizes. Rows are along the
     /// last axis but one, of vectors and biases along the last.
     Split(&'static str, &'static [&'static str]),
@@ -344,6 +277,10 @@ pub fn agree(config: &Config, spec: &ModelSpec) -> Result<(), ConfigError> {
     let all = types.len() == spec.layers.len() && layers.all(|(layer, kind)| fits(layer, kind));
     if !all && !types.is_empty() {
         return Err(config.refuse("layer_types", "the kind that the other keys give each layer"));
+    }
+    let causal = config.flag("causal_attention", true)?;
+    if spec.attentions().any(|attention| attention.causal && !causal) {
+        return Err(config.refuse("causal_attention", "true: of this architecture"));
     }
     let key = "expert_gating_func";
     let number = config.count_or(key, 0)?;

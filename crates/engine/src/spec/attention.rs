@@ -16,9 +16,10 @@ pub struct Attention {
     pub scale: f32,
     /// The rotary table; none is NoPE.
     pub rope: Option<RopeId>,
-    /// Which earlier positions a query sees.
+    /// How far a query sees.
     pub reach: Reach,
-    /// Whether a query sees only its own and earlier positions.
+    /// Whether a query sees only its own and earlier positions; else it sees as many later ones too,
+    /// and a sequence is one batch's.
     pub causal: bool,
     /// Norms of queries and keys.
     pub qk_norm: Option<QkNorm>,

@@ -200,6 +200,10 @@ pub struct RopeId(pub u8);
 pub struct Embed {
     /// Multiplies the embedding.
     pub scale: f32,
+    /// A learned vector a kind of text is added then, the first of a pair's or the second's: rows of
+    /// `token_types`.
+    #[serde(default)]
+    pub types: Option<usize>,
     /// A learned vector a position is added then.
     pub positions: Option<Positions>,
     /// Applied to the sum.
@@ -233,13 +237,42 @@ pub enum Head {
         /// `cap · tanh(logit / cap)` then.
         softcap: Option<f32>,
     },
-    /// One vector per sequence.
+    /// One vector per sequence. Reimers & Gurevych 2019, arXiv:1908.10084.
     Pool {
         /// From which rows.
         how: Pool,
+        /// What it goes through then, in order; the first is `dense_2`, as GGUF counts.
+        dense: Vec<Dense>,
         /// Whether it is divided by its length.
         normalise: bool,
+        /// Whether it is what a text, or a pair of them, is scored by: the layers are `cls` then, and
+        /// the last of several `cls.output`.
+        scores: bool,
     },
+}
+
+/// `norm(act(projection(x)))` of a sequence's vector.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub struct Dense {
+    /// Elements of its output.
+    pub width: usize,
+    /// Whether the projection adds a bias.
+    pub bias: bool,
+    /// The activation function, if there is one.
+    pub act: Option<DenseAct>,
+    /// Of the output.
+    pub norm: Option<Norm>,
+}
+
+/// What a dense layer's output goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum DenseAct {
+    /// The hyperbolic tangent.
+    Tanh,
+    /// GELU by the error function.
+    Gelu,
 }
 
 /// Which rows a sequence's vector is made of.
@@ -252,6 +285,8 @@ pub enum Pool {
     Cls,
     /// The last.
     Last,
+    /// The largest of each element.
+    Max,
 }
 
 impl ModelSpec {
@@ -262,6 +297,13 @@ impl ModelSpec {
     /// Every attention, in the order of a forward pass.
     pub fn attentions(&self) -> impl Iterator<Item = &Attention> {
         self.ops().filter_map(|op| if let Op::Attention(a) = op { Some(a) } else { None })
+    }
+    /// Elements to a row of what a pass gives: logits, or a sequence's vector.
+    pub fn width(&self) -> usize {
+        match &self.head {
+            Head::Lm { .. } => self.vocab,
+            Head::Pool { dense, .. } => dense.last().map_or(self.d_model, |dense| dense.width),
+        }
     }
     /// Whether the token embedding is the projection to logits.
     pub fn tied(&self) -> bool {

@@ -73,6 +73,9 @@ impl Checkpoint<'_> {
 
     /// The tensor of which `rule` makes the canonical `name`, if there is one in such a file.
     fn undo(&self, rule: &Rename, name: &str) -> Option<Filed> {
+        if let Rename::Next(from, next, last) = rule {
+            return self.undo_next((from, next, last), name);
+        }
         let (from, targets): (&str, &[&str]) = match rule {
             Rename::To(from, to) | Rename::Flat(from, to) => (from, &[*to]),
             Rename::Split(from, targets) | Rename::Cut(from, _, targets) => (from, targets),
@@ -105,6 +108,21 @@ impl Checkpoint<'_> {
             }),
             _ => None,
         }
+    }
+
+    /// The norm of a sum, which the next layer reads.
+    fn undo_next(&self, (from, next, last): (&str, &str, &str), name: &str) -> Option<Filed> {
+        let (stem, suffix) = name.split_at(name.rfind('.')?);
+        let layers = self.spec.layers.len();
+        let after = match captured(next, stem, layers) {
+            Some(at) => at.layer.parse::<usize>().ok()?,
+            None => Some(layers).filter(|_| stem == last)?,
+        };
+        Some(Filed {
+            name: from.replace("{}", &after.checked_sub(1)?.to_string()) + suffix,
+            shape: self.shapes.get(name)?.clone(),
+            pieces: vec![Piece { name: name.to_owned(), rows: None }],
+        })
     }
 
     /// Several in one.

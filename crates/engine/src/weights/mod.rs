@@ -13,16 +13,17 @@ mod rename;
 mod text;
 mod wide;
 
+pub(crate) use crate::families::common::names::OUTER;
 pub(crate) use filed::{Filed, Piece};
 pub use needs::{Need, check, needs};
 pub use ready::Ready;
-pub(crate) use rename::OUTER;
 pub(crate) use wide::{floats, wide};
 
 use crate::backend::LoadError;
 use crate::config::{Config, GGUF_TENSORS, Source};
+use crate::families::common::names::MODULES;
 use crate::families::{self, Family};
-use crate::spec::{Branch, Head, ModelSpec, Op};
+use crate::spec::{Branch, Dense, Head, ModelSpec, Op};
 use recipe::{Made, Recipe, all, held, same_but_for_ones};
 use rename::{Shapes, rename};
 use rinfer_formats::{DType, Tensor, Weights, quant};
@@ -57,6 +58,7 @@ impl<'a> Checkpoint<'a> {
         let config = config.with_tensors(&raw)?;
         let family = families::find(&config)?;
         let mut spec = (family.spec)(&config)?;
+        families::common::encoders::pool(&config, &mut spec)?;
         families::agree(&config, &spec)?;
         let shapes: HashMap<_, _> =
             needs(&spec).into_iter().map(|need| (need.name, need.shape)).collect();
@@ -65,14 +67,20 @@ impl<'a> Checkpoint<'a> {
             let found = match config.source {
                 Source::Gguf if GGUF_TENSORS.contains(&name) => Some(Vec::new()),
                 Source::Gguf => Some(of_file(family, name, &spec, &shapes)),
-                Source::HuggingFace => rename(family.names, name, &spec, &shapes),
+                Source::HuggingFace => {
+                    let tables = [&[MODULES][..], family.names].concat();
+                    rename(&tables, name, &spec, &shapes)
+                }
             };
             let stored = || unused(raw.stored(name));
             let found = found.ok_or_else(stored)?;
             if found.iter().any(|m| !shapes.contains_key(&m.name)) && adds_nothing(&raw, name) {
                 continue;
             }
-            for Made { name: canonical, recipe } in found {
+            // What pools has no use for a head that an earlier training left.
+            let pools = matches!(spec.head, Head::Pool { .. });
+            let used = |made: &Made| !pools || !made.name.starts_with("output.");
+            for Made { name: canonical, recipe } in found.into_iter().filter(used) {
                 match (recipes.get_mut(&canonical), recipe) {
                     (None, recipe) => {
                         names.push(canonical.clone());
@@ -211,6 +219,18 @@ pub fn layer(owner: impl Into<Owner>, part: &str) -> String {
         Owner::Layer(i) => format!("blk.{i}.{part}"),
         Owner::Shared(n) => format!("shared.{n}.{part}"),
     }
+}
+
+/// The canonical names of the dense layers after pooling: GGUF counts sentence-transformers' modules, and
+/// calls by their task those of what scores texts.
+pub fn dense_layers(head: &Head) -> Vec<(String, Dense)> {
+    let Head::Pool { dense, scores, .. } = head else { return Vec::new() };
+    let name = |i: usize| match (scores, i) {
+        (false, _) => format!("dense_{}", i + 2),
+        (true, 1..) if i + 1 == dense.len() => "cls.output".to_owned(),
+        (true, _) => "cls".to_owned(),
+    };
+    dense.iter().enumerate().map(|(i, dense)| (name(i), *dense)).collect()
 }
 
 /// What a branch's norms are called, before and after its operations.

@@ -1,5 +1,6 @@
 //! From a checkpoint's name to the canonical tensors that are made of it, by a family's tables.
 use super::recipe::{Form, Made, Part, Recipe, Rows};
+use crate::families::common::names::OUTER;
 use crate::families::{Cut, Per, Rename};
 use crate::spec::{Layer, ModelSpec, Op};
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) type Shapes = HashMap<String, Vec<usize>>;
 
 /// What a tensor becomes: nothing if ignored, none if no table knows it. The first rule that fits and
-/// makes what is needed, or else the first that fits.
+/// makes what is needed, or else one that ignores it, or else the first that fits.
 pub(super) fn rename(
     tables: &[&[Rename]],
     name: &str,
@@ -21,12 +22,14 @@ pub(super) fn rename(
     let needed = |made: &Vec<Made>| {
         !made.is_empty() && made.iter().all(|made| shapes.contains_key(&made.name))
     };
-    let ignored = first.is_empty();
-    Some(if ignored || needed(&first) { first } else { fitting.find(needed).unwrap_or(first) })
+    if first.is_empty() || needed(&first) {
+        return Some(first);
+    }
+    let others: Vec<Vec<Made>> = fitting.collect();
+    let ignored = others.iter().any(Vec::is_empty);
+    let found = others.into_iter().find(needed);
+    Some(found.unwrap_or(if ignored { Vec::new() } else { first }))
 }
-
-/// What names begin with, and do not in a checkpoint of a model without its head.
-pub(crate) const OUTER: [&str; 3] = ["model.", "transformer.", "backbone."];
 
 /// What a rule makes of a tensor, if it fits.
 pub(super) fn apply(
@@ -49,6 +52,7 @@ pub(super) fn apply(
     | Rename::PlusOne(pattern, _)
     | Rename::NegExp(pattern, _)
     | Rename::Map(pattern, ..)
+    | Rename::Next(pattern, ..)
     | Rename::Ignore(pattern)) = rule
     else {
         return None;
@@ -78,9 +82,21 @@ pub(super) fn apply(
             let expert = at.expert.parse().ok()?;
             one(to, Recipe::Stack(BTreeMap::from([(expert, from())])))
         }
+        Rename::Next(_, next, last) => {
+            let name = after(at.layer.parse().ok()?, spec.layers.len(), next, last);
+            vec![Made::of(name + suffix, Recipe::Whole(from()))]
+        }
         Rename::Split(_, targets) => cut(Cut::Rows, targets),
         Rename::Cut(_, how, targets) => cut(*how, targets),
     })
+}
+
+/// What is called `next` of the layer after `layer`, or `last` after the last one.
+fn after(layer: usize, layers: usize, next: &str, last: &str) -> String {
+    match layer + 1 < layers {
+        true => next.replace("{}", &(layer + 1).to_string()),
+        false => last.to_owned(),
+    }
 }
 
 /// The targets' rows within those of all sources, which the first of these stands for.
@@ -256,6 +272,7 @@ mod tests {
 
     const TABLE: &[Rename] = &[
         Rename::To("a.{}.q", "blk.{}.q"),
+        Rename::Next("a.{}.after", "blk.{}.before", "end"),
         Rename::Split("a.{}.qk", &["blk.{}.b", "blk.{}.c"]),
         Rename::Cut("a.{}.turned", Cut::Columns, &["blk.{}.b", "blk.{}.c"]),
         Rename::Cut("a.{}.heads", Cut::Heads(Per::Head), &["blk.{}.h", "blk.{}.i"]),
@@ -404,6 +421,8 @@ mod tests {
         let one = |name| Raw(vec![t(name, &[2, 1], &[0.0, 1.0])]);
         check(one("a.7.one.weight"), "blk.7.both.weight", &[2, 1], &[0.0, 1.0]);
         check(one("a.6.one.weight"), "blk.6.not_needed.weight", &[2, 1], &[0.0, 1.0]);
+        check(one("a.6.after.weight"), "blk.7.before.weight", &[2, 1], &[0.0, 1.0]);
+        check(one("a.7.after.bias"), "end.bias", &[2, 1], &[0.0, 1.0]);
     }
 
     #[test]

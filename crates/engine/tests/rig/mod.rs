@@ -1,6 +1,8 @@
 //! What tests of running models share: goldens as checkpoints in memory, and a loaded model that
 //! is fed by prompts.
 #![allow(dead_code, reason = "each test file uses a part")]
+pub mod vectors;
+
 use rinfer_engine::backend::{Executor, Kv, Limits, Quant};
 use rinfer_engine::batch::{Batch, Logits, Row, Slot, Span, TokenId, Want};
 use rinfer_engine::config::{Config, Source};
@@ -42,6 +44,11 @@ pub fn goldens() -> Vec<Golden> {
     folders.sort();
     assert!(!folders.is_empty());
     folders.iter().map(|f| Golden::load(f)).collect()
+}
+
+/// Where those lie that make vectors of texts.
+pub fn embedding_root() -> PathBuf {
+    rinfer_testkit::shared::goldens().join("embed")
 }
 
 /// What a golden's prompts fit into.

@@ -115,6 +115,17 @@ pub(super) const ARCHITECTURES: &[Architecture] = &[
         ..PLAIN
     },
     Architecture {
+        gguf: "gemma-embedding",
+        hf: "gemma3_text",
+        act: GELU,
+        unless_stated: &[
+            ("sliding_window_pattern", Count(6)),
+            ("rope_local_base_freq", Float(10_000.0)),
+        ],
+        query_scalar_by_width: Some(62),
+        ..PLAIN
+    },
+    Architecture {
         gguf: "gemma3n",
         hf: "gemma3n_text",
         act: GELU,
@@ -125,8 +136,18 @@ pub(super) const ARCHITECTURES: &[Architecture] = &[
 ];
 
 /// Architectures of which llama.cpp's readers take a window, and which layers have it.
-const WINDOWED: [&str; 8] =
-    ["cohere2", "exaone4", "gemma2", "gemma3", "gemma3n", "gemma4", "gpt-oss", "olmo2"];
+const WINDOWED: [&str; 10] = [
+    "cohere2",
+    "exaone4",
+    "gemma2",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "gemma-embedding",
+    "gpt-oss",
+    "modern-bert",
+    "olmo2",
+];
 
 /// A value that says nothing new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,8 +63,12 @@ pub(super) fn config(gguf: &Gguf) -> Result<Json, Error> {
     let values = |k: &str| k.strip_suffix("attn_k.weight").map(|at| format!("{at}attn_v.weight"));
     let reused = gguf.names().into_iter().filter_map(values).any(|v| gguf.find(&v).is_none());
     config.insert("attention_k_eq_v".to_owned(), reused.into());
-    if let Some(left) = gguf.get("blk.0.laurel_l.weight") {
-        config.insert("laurel_rank".to_owned(), left.rows().into());
+    for (tensor, hf) in
+        [("blk.0.laurel_l.weight", "laurel_rank"), ("token_types.weight", "type_vocab_size")]
+    {
+        if let Some(tensor) = gguf.get(tensor) {
+            config.insert(hf.to_owned(), tensor.rows().into());
+        }
     }
     layer_types(&mut config);
     config.insert("tie_word_embeddings".to_owned(), gguf.find("output.weight").is_none().into());

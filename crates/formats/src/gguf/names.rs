@@ -57,4 +57,8 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("ssm.dt_b_c_rms", "ssm_dt_b_c_rms"),
     ("shortconv.l_cache", "conv_L_cache"),
     ("kda.head_dim", "kda_head_dim"),
+    ("pooling_type", "pooling_type"),
+    ("attention.causal", "causal_attention"),
+    ("dense_2_feat_out", "dense_2_width"),
+    ("dense_3_feat_out", "dense_3_width"),
 ];

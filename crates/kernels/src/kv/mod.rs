@@ -68,7 +68,7 @@ pub struct Eight<'a> {
     pub product: MatmulFn,
 }
 
-/// Which positions up to its own a row sees.
+/// Which positions up to its own a row sees; of [`Sight::len`] positions, as many after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// All.
@@ -86,6 +86,8 @@ pub struct Sight<'a> {
     pub pos: usize,
     /// What a row sees.
     pub reach: Reach,
+    /// Positions of the sequence, if rows see those after them too.
+    pub len: Option<usize>,
     /// The page's first position.
     pub page: usize,
     /// What else limits it.
@@ -111,9 +113,8 @@ impl Sight<'_> {
         if self.mask(row) == 0 {
             return (0, 0);
         }
-        let until = self.pos + row + 1;
         let inside = |position: usize| position.saturating_sub(self.page).min(PAGE);
-        (inside(self.since(row)), inside(until))
+        (inside(self.since(row)), inside(self.until(row)))
     }
     /// A bit for each position of the page that row `row` may see.
     #[inline(always)]
@@ -133,6 +134,17 @@ impl Sight<'_> {
             Reach::All => 0,
             Reach::Window(n) => (pos + 1).saturating_sub(n),
             Reach::Chunk(n) => pos / n * n,
+        }
+    }
+    /// One past the last position that row `row` sees.
+    #[inline(always)]
+    pub fn until(&self, row: usize) -> usize {
+        let pos = self.pos + row;
+        match (self.len, self.reach) {
+            (None, _) => pos + 1,
+            (Some(len), Reach::All) => len,
+            (Some(len), Reach::Window(n)) => len.min(pos.saturating_add(n)),
+            (Some(len), Reach::Chunk(n)) => len.min((pos / n + 1).saturating_mul(n)),
         }
     }
 }

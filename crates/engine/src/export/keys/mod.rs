@@ -3,7 +3,7 @@ mod feed;
 mod mixers;
 mod rope;
 
-use crate::spec::{Act, Attention, Embed, Head, Layer, ModelSpec, NormKind, Op, Reach};
+use crate::spec::{Act, Attention, Embed, Head, Layer, ModelSpec, NormKind, Op, Pool, Reach};
 use rinfer_formats::gguf::write::Item;
 use rinfer_formats::gguf::{Asked, asked};
 
@@ -55,6 +55,7 @@ pub(super) fn of(
     keys.norms();
     keys.attention(way);
     keys.windows();
+    keys.pooling();
     keys.latent();
     keys.mixers(way);
     keys.feed_forward(width);
@@ -142,9 +143,34 @@ impl<'a> Keys<'a> {
             _ => None,
         };
         let Some(most) = reaches.iter().find_map(window) else { return };
-        self.count("attention.sliding_window", most);
+        // Where rows see both ways, readers halve it.
+        let both = self.attentions().iter().any(|a| !a.causal);
+        self.count("attention.sliding_window", if both { 2 * (most - 1) } else { most });
         let slides = reaches.iter().map(|reach| *reach != Reach::All);
         self.put("attention.sliding_window_pattern", Item::bools(slides));
+    }
+
+    /// What becomes of rows that see each other.
+    fn pooling(&mut self) {
+        if self.attentions().iter().any(|a| !a.causal) {
+            self.flag("attention.causal", false);
+        }
+        if let Some(types) = self.spec.embed.types {
+            self.all.push(("tokenizer.ggml.token_type_count".into(), Item::u32(types as u32)));
+        }
+        let Head::Pool { how, dense, .. } = &self.spec.head else { return };
+        match how {
+            Pool::Mean => self.count("pooling_type", 1),
+            Pool::Cls => self.count("pooling_type", 2),
+            Pool::Last => self.count("pooling_type", 3),
+            Pool::Max => {}
+        }
+        let mut from = self.spec.d_model;
+        for (i, layer) in dense.iter().enumerate() {
+            self.count(&format!("dense_{}_feat_in", i + 2), from);
+            self.count(&format!("dense_{}_feat_out", i + 2), layer.width);
+            from = layer.width;
+        }
     }
 
     /// Of each layer what one of its operations has, if one has it.

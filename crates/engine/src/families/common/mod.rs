@@ -1,6 +1,7 @@
 //! The hyper-parameters that nearly every decoder has, and the parts made of them.
 mod converter;
 pub mod delta;
+pub mod encoders;
 pub mod experts;
 pub mod inputs;
 pub mod latent;
@@ -183,7 +184,7 @@ impl Common {
             d_model: self.d_model,
             vocab: self.vocab,
             context: self.context,
-            embed: Embed { scale: 1.0, positions: None, norm: None, per_layer: None },
+            embed: Embed { scale: 1.0, types: None, positions: None, norm: None, per_layer: None },
             altup: None,
             ropes: vec![self.rope.clone()],
             layers: layers.collect(),

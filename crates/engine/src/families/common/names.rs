@@ -1,6 +1,12 @@
 //! Names that many families share.
 use crate::families::Rename::{self, *};
 
+/// What names begin with, and do not in a checkpoint of a model without its head.
+pub const OUTER: [&str; 5] = ["model.", "transformer.", "backbone.", "bert.", "roberta."];
+
+/// Of sentence-transformers' modules after the model.
+pub const MODULES: &[Rename] = &[To("modules.{}.linear", "dense_{}")];
+
 /// What a fused projection of queries, keys and values is cut into.
 pub const QKV: &[&str] = &["blk.{}.attn_q", "blk.{}.attn_k", "blk.{}.attn_v"];
 

@@ -4,7 +4,7 @@ mod mlp;
 mod recurrent;
 mod streams;
 
-use super::{Owner, branch_norms, layer, part_norms, unused};
+use super::{Owner, branch_norms, dense_layers, layer, part_norms, unused};
 use crate::backend::LoadError;
 use crate::spec::{Branch, Head, ModelSpec, Norm, Op, Then};
 use rinfer_formats::Weights;
@@ -27,6 +27,9 @@ pub struct Need {
 pub fn needs(spec: &ModelSpec) -> Vec<Need> {
     let mut list = List(Vec::new());
     list.matrix("token_embd", spec.vocab, spec.d_model, false);
+    if let Some(types) = spec.embed.types {
+        list.matrix("token_types", types, spec.d_model, false);
+    }
     if let Some(positions) = spec.embed.positions {
         list.matrix("position_embd", positions.rows, spec.d_model, false);
     }
@@ -44,14 +47,7 @@ pub fn needs(spec: &ModelSpec) -> Vec<Need> {
         }
     }
     list.norm("output_norm", spec.final_norm.as_ref(), spec.d_model);
-    if let Head::Lm { tied, bias, .. } = spec.head {
-        if !tied {
-            list.add("output.weight".into(), vec![spec.vocab, spec.d_model]);
-        }
-        if bias {
-            list.add("output.bias".into(), vec![spec.vocab]);
-        }
-    }
+    list.head(spec);
     list.0
 }
 
@@ -115,6 +111,26 @@ impl List {
     /// Several vectors.
     fn vectors(&mut self, name: String, shape: Vec<usize>) {
         self.push(Need { name, shape, packed: false, uses: 1 });
+    }
+    fn head(&mut self, spec: &ModelSpec) {
+        match &spec.head {
+            Head::Lm { tied, bias, .. } => {
+                if !tied {
+                    self.add("output.weight".into(), vec![spec.vocab, spec.d_model]);
+                }
+                if *bias {
+                    self.add("output.bias".into(), vec![spec.vocab]);
+                }
+            }
+            Head::Pool { .. } => {
+                let mut from = spec.d_model;
+                for (name, layer) in dense_layers(&spec.head) {
+                    self.matrix(&name, layer.width, from, layer.bias);
+                    self.norm(&format!("{name}_norm"), layer.norm.as_ref(), layer.width);
+                    from = layer.width;
+                }
+            }
+        }
     }
     fn branch(&mut self, i: usize, branch: &Branch, spec: &ModelSpec) {
         let (d, width) = (spec.d_model, branch.reads.width(spec.d_model));

@@ -36,6 +36,8 @@ pub struct Attend<'a> {
     pub slopes: Option<&'a [f32]>,
     /// Which keys a query sees.
     pub reach: Reach,
+    /// Whether it sees none after its own: else the rows of a sequence are all of it, in one batch.
+    pub causal: bool,
     /// `cap · tanh(score / cap)` before the mask.
     pub softcap: Option<f32>,
     /// By query head: a score without a value that joins the softmax.
@@ -74,6 +76,8 @@ pub struct AttentionScratch {
 struct Block {
     row: usize,
     rows: usize,
+    /// Positions of the sequence, if rows see later ones than their own.
+    len: Option<usize>,
     page: usize,
     pages: usize,
     /// Pages of the blocks before it.
@@ -114,15 +118,16 @@ impl AttentionScratch {
 }
 
 /// Writes every row's keys and values to its page, then `out[row] = softmax(scale·q·K)·V` over
-/// the positions `<= pos` within its reach and, where there is a choice, among those that it chose.
+/// the positions `<= pos`, or of the whole sequence, within its reach and, where there is a choice,
+/// among those that it chose.
 /// `q` is `[rows, heads·head_dim]`, `k` `[rows, kv_heads·head_dim]` and `v` `[rows, kv_heads·v_dim]`,
 /// or none where the pages are another layer's (shared K/V); with `q8` the 8-bit form of `out` is
 /// made too. Pages that no row sees may be missing from the
 /// tables, as any number.
 ///
 /// # Panics
-/// If the shapes differ, the scratch is too small, or a position that is written or seen has no
-/// page.
+/// If the shapes differ, the scratch is too small, a position that is written or seen has no
+/// page, or rows that see later ones do not begin their sequence.
 #[expect(clippy::too_many_arguments, reason = "one operation, named operands")]
 pub fn attention(
     ctx: &Ctx,
@@ -168,9 +173,9 @@ impl<'a> Chain<'a> {
 impl Attend<'_> {
     /// Over all earlier positions, of scores as they are; values are as wide as keys.
     pub fn plain(heads: usize, kv_heads: usize, head_dim: usize, scale: f32) -> Attend<'static> {
-        let (v_dim, reach) = (head_dim, Reach::All);
+        let (v_dim, reach, causal) = (head_dim, Reach::All, true);
         let (slopes, softcap, sinks) = (None, None, None);
-        Attend { heads, kv_heads, head_dim, v_dim, scale, slopes, reach, softcap, sinks }
+        Attend { heads, kv_heads, head_dim, v_dim, scale, slopes, reach, causal, softcap, sinks }
     }
     /// What its pages keep of a position.
     pub fn keeps(&self) -> KvShape {
@@ -210,6 +215,7 @@ impl Attend<'_> {
         let longest = rows.iter().map(|row| row.pos + 1).max().unwrap_or(0);
         assert!(chosen.is_none_or(|c| c.fits(rows.len(), longest)), "the choice is of fewer rows");
         assert!(chosen.is_none() || self.reach == Reach::All, "a choice within a window");
+        assert!(chosen.is_none() || self.causal, "a choice of later positions");
         for row in *rows {
             let pages = tables.get(row.table).map_or(0, Vec::len);
             assert!(row.pos / PAGE < pages, "position {} has no page", row.pos);
@@ -218,20 +224,33 @@ impl Attend<'_> {
 }
 
 /// Cuts the batch into blocks; returns the rows of the largest.
-fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], reach: Reach) -> usize {
+fn cut(blocks: &mut Vec<Block>, rows: &[AttendRow], reach: Reach, causal: bool) -> usize {
     blocks.clear();
-    let mut before = 0;
-    let mut from = 0;
+    let (mut before, mut from) = (0, 0);
+    // The end of the sequence that the last block was of.
+    let (mut end, mut positions) = (0, None);
     while from < rows.len() {
         let first = rows[from];
-        let follows =
-            |(i, row): &(usize, &AttendRow)| row.table == first.table && row.pos == first.pos + i;
-        let len = rows[from..].iter().take(BLOCK).enumerate().take_while(follows).count();
-        let page = Sight { pos: first.pos, reach, page: 0, chosen: None }.since(0) / PAGE;
-        let pages = (first.pos + len - 1) / PAGE + 1 - page;
-        blocks.push(Block { row: from, rows: len, page, pages, before });
+        if from >= end && !causal {
+            assert_eq!(first.pos, 0, "rows that see later ones begin their sequence");
+            end = from + following(&rows[from..]);
+            positions = Some(end - from);
+        }
+        let len = following(&rows[from..rows.len().min(from + BLOCK)]);
+        let sight = Sight { pos: first.pos, reach, len: positions, page: 0, chosen: None };
+        let page = sight.since(0) / PAGE;
+        let pages = (sight.until(len - 1) - 1) / PAGE + 1 - page;
+        blocks.push(Block { row: from, rows: len, len: positions, page, pages, before });
         before += pages;
         from += len;
     }
     blocks.iter().map(|block| block.rows).max().unwrap_or(0)
+}
+
+/// How many of the first rows follow each other in one sequence.
+fn following(rows: &[AttendRow]) -> usize {
+    let first = rows[0];
+    let follows =
+        |(i, row): &(usize, &AttendRow)| row.table == first.table && row.pos == first.pos + i;
+    rows.iter().enumerate().take_while(follows).count()
 }

@@ -80,7 +80,7 @@ impl<'a> Work<'a> {
         shape.check(&places, (q, kv), out.f32());
         let Places { rows, tables, chosen, pool } = places;
         let AttentionScratch { blocks, stats, shares, nothing, queries } = scratch;
-        let largest = cut(blocks, rows, shape.reach);
+        let largest = cut(blocks, rows, shape.reach, shape.causal);
         let slot = largest * shape.group() * (shape.v_dim + 2);
         assert!(
             rows.len() <= blocks.capacity() && slot <= shares.len() && nothing.len() >= shape.v_dim,
@@ -304,7 +304,8 @@ impl<'a> Work<'a> {
         let pos = self.rows[block.row].pos;
         // SAFETY: rows chose before.
         let chosen = self.chosen.map(|chosen| unsafe { chosen.from(block.row) });
-        Sight { pos, reach: self.shape.reach, page: page * PAGE, chosen }
+        let (reach, len) = (self.shape.reach, block.len);
+        Sight { pos, reach, len, page: page * PAGE, chosen }
     }
     fn page(&self, table: usize, page: usize) -> u32 {
         self.tables[table][page]
