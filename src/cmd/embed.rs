@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Make vectors of texts: rinfer embed path/to/model "first text" "second text"
 #[derive(clap::Args, Debug)]
@@ -89,7 +90,9 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     if let Some(pooling) = args.pooling {
         opened = opened.pooled(pooling.pool())?;
     }
+    let start = Instant::now();
     let embedder = Embedder::of(&opened, &args.loading.load(env))?;
+    env.say(Log::Info, format!("weights ready in {:.3} s", start.elapsed().as_secs_f64()));
     let prompt = match (&args.prompt, &args.prompt_text) {
         (Some(name), _) => Prompt::Named(name.clone()),
         (None, Some(text)) => Prompt::Text(text.clone()),
@@ -97,7 +100,12 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     };
     let how = Embed { prompt, dimensions: args.dimensions, truncate: args.truncate };
     let inputs: Vec<Input<'_>> = texts.iter().map(|text| Input::Text(text)).collect();
+    let start = Instant::now();
     let all = embedder.embed_all(&inputs, &how)?;
+    let (tokens, took): (usize, _) =
+        (all.iter().map(|one| one.tokens).sum(), start.elapsed().as_secs_f64());
+    let speed = tokens as f64 / took;
+    env.say(Log::Info, format!("{tokens} tokens in {took:.3} s: {speed:.0} a second"));
     for (i, one) in all.iter().enumerate().filter(|(_, one)| one.cut > 0) {
         let (cut, whole) = (one.cut, one.cut + one.tokens);
         env.say(Log::Warn, format!("input {i}: {cut} of {whole} tokens were cut off"));
@@ -141,13 +149,12 @@ fn texts(args: &Args, first: Option<&str>) -> anyhow::Result<Vec<String>> {
     }
     let files = [&args.file, &args.lines, &args.jsonl].into_iter().all(Vec::is_empty);
     if all.is_empty() && files {
-        let piped = piped()?.ok_or_else(|| {
-            Usage(
-                "no text: give some, name files (--file, --lines, --jsonl), or pipe lines in"
-                    .into(),
-            )
-        })?;
-        all.extend(piped.lines().map(str::to_owned));
+        all.extend(piped()?.unwrap_or_default().lines().map(str::to_owned));
+        if all.is_empty() {
+            let text =
+                "no text: give some, name files (--file, --lines, --jsonl), or pipe lines in";
+            return Err(Usage(text.into()).into());
+        }
     }
     Ok(all)
 }

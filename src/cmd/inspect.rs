@@ -4,6 +4,7 @@ use rinfer_engine::bundle::license;
 use rinfer_engine::language::Language;
 use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::size;
+use rinfer_engine::spec::Head;
 use rinfer_text::chat::{Message, Role};
 use rinfer_text::template::DateTime;
 use serde_json::{Map, Value, json};
@@ -128,9 +129,11 @@ fn template(language: &Language) -> Value {
 }
 
 fn memory(opened: &Opened, load: &Load) -> anyhow::Result<Value> {
-    let fit = opened.fit(load)?;
+    let fit = opened.takes(load)?;
     let (limits, m) = (&fit.limits, fit.takes);
+    let writes = matches!(opened.spec.head, Head::Lm { .. });
     let fits = match opened.limits(load) {
+        _ if !writes => json!(fit.fits()),
         Ok(limits) if limits.resident.is_some() => json!("a part of the weights at a time"),
         loads => json!(loads.is_ok()),
     };

@@ -29,6 +29,15 @@ test("openai", async () => {
   assert.deepEqual(JSON.parse(last.choices[0].message.tool_calls[0].function.arguments), { city: "Oslo" });
   const response = await client.responses.create({ model, input: "Say: Hello" });
   assert.equal(response.output_text, "Hello");
+  // It asks for base64 by itself, and decodes that.
+  const [plain, float] = await Promise.all([
+    client.embeddings.create({ model: "embeds", input: ["Hello", "Hi"] }),
+    client.embeddings.create({ model: "embeds", input: ["Hello", "Hi"], encoding_format: "float" }),
+  ]);
+  assert.equal(plain.data[1].embedding.length, 40);
+  const single = (vector) => vector.map(Math.fround);
+  assert.deepEqual(single(plain.data[1].embedding), single(float.data[1].embedding));
+  await assert.rejects(client.embeddings.create({ model, input: "Hi" }), OpenAI.BadRequestError);
   await assert.rejects(client.chat.completions.create({ model: "gpt-4", messages: user("Hi") }), OpenAI.NotFoundError);
 });
 

@@ -14,7 +14,7 @@ import instructor
 import litellm
 import openai
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 
 URL = sys.argv.pop()
@@ -73,6 +73,21 @@ class OpenAI(unittest.TestCase):
             streamed = stream.get_final_completion().choices[0]
         self.assertEqual(streamed.finish_reason, "tool_calls")
         self.assertEqual(streamed.message.tool_calls[0].function.arguments, call.function.arguments)
+
+    def test_embeddings(self):
+        create = self.client.embeddings.create
+        plain = create(model="embeds", input=["Hello", "Hi"])  # it asks for base64 by itself
+        single = create(model="embeds", input=["Hello", "Hi"], encoding_format="float")
+        for a, b in zip(plain.data, single.data, strict=True):
+            self.assertEqual(len(a.embedding), 40)
+            for x, y in zip(a.embedding, b.embedding, strict=True):
+                self.assertAlmostEqual(x, y, 6)
+        self.assertEqual(plain.usage.prompt_tokens, 11)
+        self.assertEqual(len(create(model="embeds", input="Hi", dimensions=8).data[0].embedding), 8)
+        with self.assertRaises(openai.BadRequestError):
+            create(model=MODEL, input="Hi")
+        with self.assertRaises(openai.BadRequestError):
+            self.client.chat.completions.create(model="embeds", messages=user("Hi"))
 
     def test_structured(self):
         answer = self.client.chat.completions.parse(model=MODEL, messages=user(CITY), response_format=City)
@@ -148,6 +163,17 @@ class Anthropic(unittest.TestCase):
 
 
 class Others(unittest.TestCase):
+    def test_embeddings(self):
+        answer = litellm.embedding(model="openai/embeds", input=["Hello"], api_base=URL + "/v1", api_key="none")
+        found = answer.data[0]["embedding"]
+        chain = OpenAIEmbeddings(
+            model="embeds", base_url=URL + "/v1", api_key="none", check_embedding_ctx_length=False
+        )
+        other = chain.embed_documents(["Hi", "Hello"])[1]
+        self.assertEqual((len(found), len(other)), (40, 40))
+        for x, y in zip(found, other, strict=True):
+            self.assertAlmostEqual(x, y, 6)
+
     def test_litellm(self):
         more = {"model": "openai/" + MODEL, "api_base": URL + "/v1", "api_key": "none"}
         answer = litellm.completion(messages=user("Say: Hello"), **more)

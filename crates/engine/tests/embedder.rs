@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 use rinfer_engine::backend::{Kv, Quant};
 use rinfer_engine::batch::TokenId;
+use rinfer_engine::bundle;
 use rinfer_engine::embed::{Embed, Embedder, Input, Prompt, Reranker};
 use rinfer_engine::export::{Making, save};
 use rinfer_engine::load::{Load, Opened};
@@ -213,6 +214,18 @@ fn files_make_the_same_vectors() {
     }
     check(&error(written("bert", write_model)), &["dense", "rinf"]);
     check(&error(written("xlm_roberta", write_plain)), &["roberta", "not written"]);
+}
+
+/// A bundle is the model with all that lies beside it.
+#[test]
+fn bundles_make_the_same_vectors() {
+    let (dir, file) = (tiny("bundled"), folder("bundles").join("bert.rinf"));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let making = bundle::Making { quant: Quant::Native, threads: 1, name: None, license: None };
+    bundle::save(&Opened::open(&dir).unwrap(), &making, &file).unwrap();
+    let [own, back] = [dir, file].map(|path| Embedder::load(path, Load::default()).unwrap());
+    assert_eq!((own.context(), own.prompts()), (back.context(), back.prompts()));
+    assert_eq!(own.embed("x").unwrap(), back.embed("x").unwrap());
 }
 
 fn real(name: &str, load: Load) {

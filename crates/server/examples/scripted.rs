@@ -7,7 +7,9 @@ mod client;
 mod rig;
 
 fn main() {
-    let server = rig::Rig { says: None, slots: 4, context: 8000, ..rig::Rig::default() }.start();
+    let server =
+        rig::Rig { says: None, vectors: true, slots: 4, context: 8000, ..rig::Rig::default() }
+            .start();
     println!("http://{}", server.addr);
     let _ = std::io::stdin().read_line(&mut String::new());
 }

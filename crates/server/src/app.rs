@@ -7,7 +7,7 @@ use crate::openai::responses::Store;
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::request::{self, Read, json};
 use crate::serve::Stop;
-use crate::{admin, anthropic, guard, openai, tokens};
+use crate::{admin, anthropic, guard, openai, rerank, tokens};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -47,14 +47,16 @@ impl App {
 
 /// Routes that take an object.
 const POSTS: &[(&str, Read)] = &[
-    ("/v1/chat/completions", openai::chat::read),
-    ("/v1/completions", openai::completions::read),
-    ("/v1/responses", openai::responses::read),
-    ("/v1/messages", anthropic::messages::read),
-    ("/v1/messages/count_tokens", anthropic::count::read),
-    ("/tokenize", tokens::tokenize),
-    ("/detokenize", tokens::detokenize),
-    ("/apply-template", tokens::apply_template),
+    ("/v1/chat/completions", Read::Writer(openai::chat::read)),
+    ("/v1/completions", Read::Writer(openai::completions::read)),
+    ("/v1/responses", Read::Writer(openai::responses::read)),
+    ("/v1/embeddings", Read::Any(openai::embeddings::read)),
+    ("/v1/rerank", Read::Any(rerank::read)),
+    ("/v1/messages", Read::Writer(anthropic::messages::read)),
+    ("/v1/messages/count_tokens", Read::Writer(anthropic::count::read)),
+    ("/tokenize", Read::Writer(tokens::tokenize)),
+    ("/detokenize", Read::Writer(tokens::detokenize)),
+    ("/apply-template", Read::Writer(tokens::apply_template)),
 ];
 
 /// All routes.
@@ -158,7 +160,9 @@ mod tests {
     #[test]
     fn fields_that_are_not_read_are_documented() {
         let text = include_str!("../../../docs/server.md");
-        let routes: [(&str, Fates); 4] = [
+        let routes: [(&str, Fates); 6] = [
+            ("/v1/embeddings", openai::embeddings::FATES),
+            ("/v1/rerank", rerank::FATES),
             ("/v1/chat/completions", openai::chat::FATES),
             ("/v1/completions", openai::completions::FATES),
             ("/v1/responses", openai::responses::FATES),

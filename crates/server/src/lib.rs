@@ -19,6 +19,7 @@ mod models;
 mod openai;
 mod refusal;
 mod request;
+mod rerank;
 mod sampling;
 mod serve;
 mod tokens;
@@ -26,5 +27,5 @@ mod turn;
 mod voice;
 
 pub use config::{Config, Log};
-pub use models::{Failure, Keep, Models, Offer, Served, Source};
+pub use models::{Brought, Failure, Keep, Models, Offer, Served, Source};
 pub use serve::{Server, Stop};

@@ -157,9 +157,9 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
         let message = error.to_string();
         match error {
-            Error::Request(RequestError::PromptTooLong { .. }) => {
-                Refusal::new(Kind::Invalid, message).code("context_length_exceeded")
-            }
+            Error::Request(
+                RequestError::PromptTooLong { .. } | RequestError::InputTooLong { .. },
+            ) => Refusal::new(Kind::Invalid, message).code("context_length_exceeded"),
             Error::Request(RequestError::Sampling(e)) => {
                 Refusal::field(e.field, format_args!("is {}: allowed is {}", e.found, e.allowed))
             }

@@ -2,7 +2,7 @@
 use crate::app::{App, RequestId};
 use crate::body;
 use crate::fields::Fields;
-use crate::models::{Keep, Served};
+use crate::models::{Held, Keep, Served};
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::turn::{self, Job};
 use crate::voice::{Telling, Voice};
@@ -33,8 +33,17 @@ pub struct Asked {
     pub stream: bool,
 }
 
+/// What a request is found to ask for.
+type Found = Result<Wanted, Refusal>;
+
 /// Reads a route's request for a model. Names of fields that nobody documents are added to the list.
-pub type Read = fn(&App, &Arc<Served>, Fields, &mut Vec<String>) -> Result<Wanted, Refusal>;
+#[derive(Clone, Copy)]
+pub enum Read {
+    /// For one that writes texts.
+    Writer(fn(&App, &Arc<Served>, Fields, &mut Vec<String>) -> Found),
+    /// For any.
+    Any(fn(&Held, Fields, &mut Vec<String>) -> Found),
+}
 
 /// Answers a request whose body is an object.
 pub async fn answer(app: Arc<App>, request: Request<Body>, read: Read) -> Response<Body> {
@@ -64,15 +73,19 @@ async fn respond(
     let mut fields = Fields::new(object);
     let keep = Keep::read(&mut fields)?;
     let name = fields.text("model")?;
-    let served = tokio::select! {
-        served = app.models.acquire(name.as_deref(), keep) => served?,
+    let held = tokio::select! {
+        held = app.models.acquire(name.as_deref(), keep) => held?,
         () = app.stop.draining() => return Err(Refusal::new(Kind::Stopping, "the server is about to end")),
     };
     // Prompts are rendered and read as tokens on the way: no work for the threads that serve.
     let reader = app.clone();
     let work = move || {
         let mut ignored = Vec::new();
-        read(&reader, &served, fields, &mut ignored).map(|wanted| (wanted, ignored))
+        let wanted = match read {
+            Read::Writer(read) => read(&reader, &held.writer()?, fields, &mut ignored),
+            Read::Any(read) => read(&held, fields, &mut ignored),
+        };
+        wanted.map(|wanted| (wanted, ignored))
     };
     let read = tokio::task::spawn_blocking(work).await;
     let (wanted, ignored) = read.map_err(|_| Refusal::panicked("request"))??;

@@ -3,11 +3,11 @@ use super::offers::Named;
 use crate::cmd::options::describe;
 use crate::cmd::run::load;
 use crate::cmd::{Environment, Log, Sampler};
+use rinfer_engine::embed::{Embedder, Reranker};
 use rinfer_engine::load::Load;
-use rinfer_engine::model::Model;
-use rinfer_engine::sample::Sampling;
+use rinfer_engine::spec::Head;
 use rinfer_grammar::Grammar;
-use rinfer_server::{Failure, Source};
+use rinfer_server::{Brought, Failure, Source};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,12 +39,24 @@ impl Files {
     }
     fn bytes(&self) -> anyhow::Result<usize> {
         let opened = self.env.open(self.path())?.adapted(&self.load.adapters)?;
+        if let Head::Pool { .. } = opened.spec.head {
+            return Ok(opened.takes(&self.load)?.takes.total());
+        }
         let limits = opened.limits(&self.load)?;
         let all = opened.fit(&self.load)?.takes.total();
         // Of a bundle that is in memory in part, the part is as large as it may be.
         Ok(limits.resident.and(self.load.memory).map_or(all, |most| most.min(all)))
     }
-    fn load(&self) -> anyhow::Result<(Model, Sampling)> {
+    fn load(&self) -> anyhow::Result<Brought> {
+        let opened = self.env.open(self.path())?;
+        if let Head::Pool { scores, .. } = opened.spec.head {
+            let opened = opened.adapted(&self.load.adapters)?;
+            return Ok(match scores {
+                false => Brought::Embedder(Embedder::of(&opened, &self.load)?),
+                true => Brought::Reranker(Reranker::of(&opened, &self.load)?),
+            });
+        }
+        drop(opened);
         let model = load(self.path(), self.load.clone(), &self.env)?;
         model.prepare_forms();
         let mut sampling = model.language().sampling.clone();
@@ -54,7 +66,7 @@ impl Files {
         sampling.max_tokens = bound;
         sampling.grammar = self.form.clone();
         self.env.say(Log::Info, format!("{}: {}", self.named.names[0], describe(&sampling)));
-        Ok((model, sampling))
+        Ok(Brought::Writer(model, sampling))
     }
 }
 
@@ -62,7 +74,7 @@ impl Source for Files {
     fn bytes(&self) -> Result<usize, Failure> {
         self.bytes().map_err(|error| self.failure(&error))
     }
-    fn load(&self) -> Result<(Model, Sampling), Failure> {
+    fn load(&self) -> Result<Brought, Failure> {
         self.load().map_err(|error| self.failure(&error))
     }
 }

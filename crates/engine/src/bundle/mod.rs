@@ -13,6 +13,7 @@ pub(crate) use write::{not_itself, not_written};
 
 use crate::backend::Quant;
 use crate::cpu::lie::Lie;
+use crate::embed::Companions;
 use crate::error::{Error, Result};
 use crate::families::{FAMILIES, Family};
 use crate::language::Stored;
@@ -57,6 +58,9 @@ pub struct About {
     pub spec: ModelSpec,
     /// What turns text to tokens, beside the tokenizer's own file.
     pub language: Stored,
+    /// How texts are read, of a model that makes vectors or scores of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Companions>,
 }
 
 impl About {

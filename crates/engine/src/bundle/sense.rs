@@ -1,8 +1,8 @@
 //! Whether a spec that comes from a file makes sense: what families' configs are checked for, of
 //! numbers that have no config any more.
 use crate::spec::{
-    Attention, DeltaNet, Keys, Lightning, Mamba1, Mamba2, Mla, Mlp, ModelSpec, Moe, Op, RgLru,
-    Rope, RopeId, Scaling,
+    Attention, DeltaNet, Head, Keys, Lightning, Mamba1, Mamba2, Mla, Mlp, ModelSpec, Moe, Op,
+    RgLru, Rope, RopeId, Scaling,
 };
 
 /// Looks at every number that something is divided, cut or found by.
@@ -15,7 +15,13 @@ pub fn check(spec: &ModelSpec) -> Result<(), (String, &'static str)> {
     ensure(all(&ends), || (at("spec"), "a width, a vocabulary and a context"))?;
     let places = spec.embed.positions.is_none_or(|p| p.rows > p.offset);
     let per_layer = spec.embed.per_layer.is_none_or(|p| all(&[p.width, p.rows]));
-    ensure(places && per_layer, || (at("spec.embed"), "tables with rows"))?;
+    let types = spec.embed.types != Some(0);
+    ensure(places && per_layer && types, || (at("spec.embed"), "tables with rows"))?;
+    let widths = match &spec.head {
+        Head::Pool { dense, .. } => dense.iter().all(|layer| layer.width > 0),
+        Head::Lm { .. } => true,
+    };
+    ensure(widths, || (at("spec.head"), "dense layers with a width"))?;
     ensure(spec.altup.is_none_or(|a| a.streams >= 2), || {
         (at("spec.altup"), "two streams or more")
     })?;

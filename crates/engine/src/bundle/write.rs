@@ -2,9 +2,11 @@
 use super::{About, provenance};
 use crate::backend::{LoadError, Quant};
 use crate::cpu::pack::Packer;
+use crate::embed::Companions;
 use crate::error::{Error, Result};
 use crate::language::Stored;
 use crate::load::Opened;
+use crate::spec::Head;
 use crate::weights::{Need, needs};
 use rinfer_formats::bundle::{self, Writer};
 use rinfer_formats::executable::Program;
@@ -120,6 +122,10 @@ fn about(opened: &Opened, making: &Making) -> Result<About> {
             family: opened.family.name.to_owned(),
             spec: opened.spec.clone(),
             language: Stored::of(&opened.files)?,
+            texts: match opened.spec.head {
+                Head::Lm { .. } => None,
+                Head::Pool { .. } => Some(Companions::of(opened)?),
+            },
         },
     };
     // What is merged into a bundle now is converted now.

@@ -35,7 +35,7 @@ pub(crate) use pool::to_unit;
 pub(crate) use recurrent::floats;
 
 use crate::backend::{Backend, Executor, Kv, Limits, LoadError};
-use crate::spec::{Act, Attention, Branch, Mlp, ModelSpec, Moe, Op, OutGate, Reads, Skip};
+use crate::spec::{Act, Attention, Branch, Head, Mlp, ModelSpec, Moe, Op, OutGate, Reads, Skip};
 use crate::weights;
 use rinfer_formats::Weights;
 use rinfer_kernels::Kernels;
@@ -83,6 +83,9 @@ impl Backend for Cpu {
     fn check(&self, spec: &ModelSpec) -> Result<(), String> {
         let ends = || {
             refuse(!fits_streams(spec), "layers that do not end in a branch of the other streams")?;
+            let both_ways = spec.attentions().any(|a| !a.causal);
+            let writes = matches!(spec.head, Head::Lm { .. });
+            refuse(both_ways && writes, "attention that is not causal for logits")?;
             check_asides(spec)?;
             check_tensors(spec)
         };
@@ -241,7 +244,7 @@ mod tests {
     #[test]
     fn what_it_can_not_run_is_named() {
         check(|_| {}, "");
-        check(|s| attention(s).causal = false, "");
+        check(|s| attention(s).causal = false, "attention that is not causal for logits");
         let shared = "keys and values shared with an attention of another shape";
         check(|s| attention(s).kv_from = Some(0), shared);
         let norm = Some(Norm::rms(1e-6));
@@ -272,6 +275,6 @@ mod tests {
         check(|s| s.ropes[0].sections = vec![4, 4], "M-RoPE sections");
         let pool =
             || Head::Pool { how: Pool::Mean, dense: Vec::new(), normalise: true, scores: false };
-        check(|s| s.head = pool(), "");
+        check(|s| (s.head = pool(), attention(s).causal = false).0, "");
     }
 }

@@ -1,6 +1,8 @@
 //! What lies beside an embedding model's weights: how its rows are pooled, prompts, how long a text may be.
 use crate::error::{Error, Result};
+use crate::load::Opened;
 use rinfer_formats::{Checkpoint, Folder, Module};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -8,8 +10,9 @@ const PROMPTS: &str = "config_sentence_transformers.json";
 const LENGTH: &str = "sentence_bert_config.json";
 
 /// What a checkpoint says beside its weights of how texts are to be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Companions {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Companions {
     /// Texts that go before one, by name.
     pub prompts: BTreeMap<String, String>,
     /// The one that goes before a text if no other is asked for.
@@ -23,12 +26,18 @@ pub(crate) struct Companions {
 }
 
 impl Companions {
-    /// Of a checkpoint: folders alone have any.
+    /// Of a checkpoint: GGUF files have none.
     ///
     /// # Errors
     /// A file or field that can't be.
-    pub fn of(files: &Checkpoint) -> Result<Companions> {
-        let Checkpoint::Folder(folder) = files else { return Ok(Companions::default()) };
+    pub fn of(opened: &Opened) -> Result<Companions> {
+        let folder = match (&opened.files, &opened.about) {
+            (Checkpoint::Folder(folder), _) => folder,
+            (_, about) => {
+                let kept = about.as_ref().and_then(|about| about.texts.clone());
+                return Ok(kept.unwrap_or_default());
+            }
+        };
         let mut found = Companions::default();
         if let Some(object) = folder.object(PROMPTS)? {
             let wrong = |field: &str, value: &Value, expected| {

@@ -36,17 +36,8 @@ impl Encoder {
     /// Loads the weights.
     pub fn new(opened: &Opened, load: &Load) -> Result<Encoder> {
         let spec = opened.spec.clone();
-        let companions = Companions::of(&opened.files)?;
-        let usual = companions.most.unwrap_or(DEFAULT_CONTEXT).min(spec.context);
-        let context = load.context.unwrap_or(usual);
-        let batch = load.batch.max(context);
-        let load = Load {
-            context: Some(context),
-            sequences: SEQUENCES,
-            positions: Some(batch.saturating_add(SEQUENCES * PAGE)),
-            batch,
-            ..load.clone()
-        };
+        let companions = Companions::of(opened)?;
+        let load = suited(opened, &companions, load);
         let limits = opened.room(&load)?;
         let executor = opened.executor(&load.backend()?, &limits)?;
         let language = opened.language()?;
@@ -137,6 +128,15 @@ impl Encoder {
         }
         Ok(all)
     }
+}
+
+/// The options, as whole texts in one pass take them.
+pub(super) fn suited(opened: &Opened, companions: &Companions, load: &Load) -> Load {
+    let usual = companions.most.unwrap_or(DEFAULT_CONTEXT).min(opened.spec.context);
+    let context = load.context.unwrap_or(usual);
+    let batch = load.batch.max(context);
+    let positions = Some(batch.saturating_add(SEQUENCES * PAGE));
+    Load { context: Some(context), sequences: SEQUENCES, positions, batch, ..load.clone() }
 }
 
 fn pass(executor: &mut dyn Executor, now: &[Sequence], out: &mut Logits) -> Result<()> {

@@ -5,7 +5,8 @@ mod encoder;
 mod opened;
 mod rank;
 
-pub(crate) use companions::{Companions, pooling};
+pub use companions::Companions;
+pub(crate) use companions::pooling;
 pub use rank::{Ranked, Reranker};
 
 use crate::batch::TokenId;
@@ -165,7 +166,9 @@ impl Embedder {
             Prompt::Text(text) => Cow::Owned(text.clone()),
             Prompt::Default => {
                 let name = own.default_prompt.as_ref();
-                Cow::Borrowed(name.map_or("", |name| &own.prompts[name]))
+                Cow::Borrowed(
+                    name.and_then(|name| own.prompts.get(name)).map_or("", String::as_str),
+                )
             }
             Prompt::Named(name) => Cow::Borrowed(own.prompts.get(name).ok_or_else(|| {
                 let names: Vec<&str> = own.prompts.keys().map(String::as_str).collect();

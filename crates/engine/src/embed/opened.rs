@@ -1,6 +1,9 @@
 //! What an open checkpoint is used for.
+use super::Companions;
+use super::encoder::suited;
 use crate::error::{Error, Result};
-use crate::load::Opened;
+use crate::fit::Fit;
+use crate::load::{Load, Opened};
 use crate::spec::{Head, Pool};
 use serde_json::{Map, Value, json};
 
@@ -26,6 +29,19 @@ impl Opened {
         let spec = self.named()?.spec;
         self.spec = spec;
         Ok(self)
+    }
+
+    /// What a load takes for what the model is for: of one that makes vectors or scores, with whole texts in
+    /// one pass.
+    ///
+    /// # Errors
+    /// As [`Opened::fit`].
+    pub fn takes(&self, load: &Load) -> Result<Fit> {
+        let load = match self.spec.head {
+            Head::Lm { .. } => load.clone(),
+            Head::Pool { .. } => suited(self, &Companions::of(self)?, load),
+        };
+        self.fit(&load)
     }
 
     /// That the model is for another use.

@@ -61,7 +61,7 @@ pub(super) fn plan<'a>(
     let mut metadata = general(&architecture, &called(&opened.name), folds);
     metadata.extend(head.keys.into_iter().chain(kind(quant, &named)));
     let (tokenizer, mut unsaid) = vocab::of(folder, opened, spec.vocab)?;
-    unsaid.extend(Companions::of(&opened.files)?.unsaid());
+    unsaid.extend(Companions::of(opened)?.unsaid());
     metadata.extend(tokenizer);
     let mut all: Vec<Stored> = head.made.into_iter().map(Stored::made).collect();
     for (filed, planned) in filed.into_iter().zip(&tensors) {

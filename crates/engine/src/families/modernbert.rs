@@ -81,6 +81,7 @@ const NAMES: &[Rename] = &[
     To("head.dense", "cls"),
     To("head.norm", "cls_norm"),
     To("classifier", "cls.output"),
-    Ignore("head.*"),
+    Ignore("head.dense"),
+    Ignore("head.norm"),
     Ignore("decoder"),
 ];

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) type Shapes = HashMap<String, Vec<usize>>;
 
 /// What a tensor becomes: nothing if ignored, none if no table knows it. The first rule that fits and
-/// makes what is needed, or else one that ignores it, or else the first that fits.
+/// makes what is needed, or else one that ignores this name and no others, or else the first that fits.
 pub(super) fn rename(
     tables: &[&[Rename]],
     name: &str,
     spec: &ModelSpec,
     shapes: &Shapes,
 ) -> Option<Vec<Made>> {
-    let rules = tables.iter().copied().flatten();
-    let mut fitting = rules.filter_map(|rule| apply(rule, name, spec, shapes));
+    let rules = || tables.iter().copied().flatten();
+    let mut fitting = rules().filter_map(|rule| apply(rule, name, spec, shapes));
     let first = fitting.next()?;
     let needed = |made: &Vec<Made>| {
         !made.is_empty() && made.iter().all(|made| shapes.contains_key(&made.name))
@@ -25,10 +25,9 @@ pub(super) fn rename(
     if first.is_empty() || needed(&first) {
         return Some(first);
     }
-    let others: Vec<Vec<Made>> = fitting.collect();
-    let ignored = others.iter().any(Vec::is_empty);
-    let found = others.into_iter().find(needed);
-    Some(found.unwrap_or(if ignored { Vec::new() } else { first }))
+    let alone = |rule: &&Rename| matches!(rule, Rename::Ignore(name) if !name.ends_with('*'));
+    let ignored = || rules().filter(alone).find_map(|rule| apply(rule, name, spec, shapes));
+    Some(fitting.find(needed).or_else(ignored).unwrap_or(first))
 }
 
 /// What a rule makes of a tensor, if it fits.

@@ -53,11 +53,16 @@ pub fn with_model<T>(
 
 /// The vectors of some texts, in one batch.
 pub fn vectors(executor: &mut CpuExecutor, texts: &[&[i32]]) -> Vec<f32> {
+    of_rows(executor, texts, Row::Token)
+}
+
+/// The same of tokens as such rows.
+pub fn of_rows(executor: &mut CpuExecutor, texts: &[&[i32]], row: fn(TokenId) -> Row) -> Vec<f32> {
     let mut batch = Batch::default();
     for ids in texts {
         let slot = executor.state().open().expect("a free slot");
         assert!(executor.state().reserve(slot, ids.len()), "no room");
-        batch.rows.extend(ids.iter().map(|id| Row::Token(TokenId(*id as u32))));
+        batch.rows.extend(ids.iter().map(|id| row(TokenId(*id as u32))));
         batch.seqs.push(Span { slot, len: ids.len(), past: 0, want: Want::Last });
     }
     let mut out = Logits::default();

@@ -6,7 +6,7 @@ mod slot;
 mod source;
 
 pub use keep::Keep;
-pub use source::{Failure, Offer, Source};
+pub use source::{Brought, Failure, Offer, Source};
 
 use crate::config::Config;
 use crate::gate::Gate;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Names that an error lists.
 const LISTED: usize = 20;
 
-/// A model as a request uses it: it stays loaded as long as this lives.
+/// A model that writes texts, as a request uses it: it stays loaded as long as this lives.
 pub struct Served {
     /// What the request calls it.
     pub name: String,
@@ -34,6 +34,31 @@ pub struct Served {
     pub(crate) gate: Gate,
     /// Given back last, when nothing here holds the model any more.
     _using: Using,
+}
+
+/// The same of any model.
+pub struct Held {
+    /// What the request calls it.
+    pub name: String,
+    /// Its own name.
+    pub root: String,
+    /// The model.
+    pub model: Brought,
+    pub(crate) gate: Gate,
+    using: Using,
+}
+
+impl Held {
+    /// As one that writes texts.
+    pub(crate) fn writer(self) -> Result<Arc<Served>, Refusal> {
+        let Held { name, root, model, gate, using } = self;
+        match model {
+            Brought::Writer(model, sampling) => {
+                Ok(Arc::new(Served { name, root, model, sampling, gate, _using: using }))
+            }
+            other => Err(other.unfit(&name)),
+        }
+    }
 }
 
 /// All of them.
@@ -80,13 +105,12 @@ impl Models {
         &self,
         name: Option<&str>,
         keep: Option<Keep>,
-    ) -> Result<Arc<Served>, Refusal> {
+    ) -> Result<Held, Refusal> {
         let index = self.find(name)?;
         let (loaded, using) = self.0.acquire(index, keep).await?;
         let root = self.0.offers()[index].names[0].clone();
         let name = name.unwrap_or(&root).to_owned();
-        let (model, sampling, gate) = (loaded.model, loaded.sampling, loaded.gate);
-        Ok(Arc::new(Served { name, root, model, sampling, gate, _using: using }))
+        Ok(Held { name, root, model: loaded.model, gate: loaded.gate, using })
     }
     /// Unloads what was idle for as long as it is kept, for ever.
     pub(crate) async fn reap(&self) {

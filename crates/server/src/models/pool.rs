@@ -66,7 +66,7 @@ impl Pool {
             };
             State {
                 name: slot.stage.name(),
-                context: loaded.map(|loaded| loaded.model.limits().context),
+                context: loaded.map(|loaded| loaded.model.context()),
                 bytes: slot.bytes,
                 inside: loaded.map_or(0, |loaded| loaded.gate.inside()),
                 users: slot.users,
@@ -210,11 +210,10 @@ impl Pool {
         // Their memory is given back before it is needed.
         drop(unloaded);
         let start = Instant::now();
-        let (model, sampling) =
-            offer.source.load().map_err(|failure| self.failed(index, failure))?;
+        let model = offer.source.load().map_err(|failure| self.failed(index, failure))?;
         (self.log)(&format!("loaded {} in {:.2} s", offer.names[0], start.elapsed().as_secs_f64()));
-        let gate = Gate::new(model.limits().slots, offer.queue);
-        Ok(Loaded { model, sampling, gate })
+        let gate = Gate::new(model.places(), offer.queue);
+        Ok(Loaded { model, gate })
     }
     fn failed(&self, index: usize, failure: Failure) -> Outcome {
         let name = self.name(index);

@@ -1,10 +1,8 @@
 //! How each model is: away, coming or here, who uses it, and what it takes.
 use super::keep::Keep;
-use super::source::Failure;
+use super::source::{Brought, Failure};
 use crate::gate::Gate;
 use crate::refusal::Refusal;
-use rinfer_engine::model::Model;
-use rinfer_engine::sample::Sampling;
 use std::time::Instant;
 use tokio::sync::watch;
 
@@ -44,8 +42,7 @@ pub enum Stage {
 /// A model that is loaded.
 #[derive(Clone)]
 pub struct Loaded {
-    pub model: Model,
-    pub sampling: Sampling,
+    pub model: Brought,
     pub gate: Gate,
 }
 

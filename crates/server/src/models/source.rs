@@ -1,4 +1,6 @@
 //! Where a model comes from when it is asked for.
+use crate::refusal::{Kind, Refusal};
+use rinfer_engine::embed::{Embedder, Reranker};
 use rinfer_engine::model::Model;
 use rinfer_engine::sample::Sampling;
 use std::sync::Arc;
@@ -10,11 +12,52 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// Why that can't be known: then it can't be loaded, either.
     fn bytes(&self) -> Result<usize, Failure>;
-    /// Loads it, and says what a request that says nothing is answered with.
+    /// Loads it.
     ///
     /// # Errors
     /// Why it can't be.
-    fn load(&self) -> Result<(Model, Sampling), Failure>;
+    fn load(&self) -> Result<Brought, Failure>;
+}
+
+/// A model that is loaded, by what it is for.
+#[derive(Clone)]
+pub enum Brought {
+    /// It writes texts; and what a request that says nothing is answered with.
+    Writer(Model, Sampling),
+    /// It makes vectors of texts.
+    Embedder(Embedder),
+    /// It scores pairs of texts.
+    Reranker(Reranker),
+}
+
+impl Brought {
+    /// Tokens of a text at most.
+    pub(crate) fn context(&self) -> usize {
+        match self {
+            Brought::Writer(model, _) => model.limits().context,
+            Brought::Embedder(embedder) => embedder.context(),
+            Brought::Reranker(reranker) => reranker.context(),
+        }
+    }
+    /// Requests that are answered at once.
+    pub(crate) fn places(&self) -> usize {
+        match self {
+            Brought::Writer(model, _) => model.limits().slots,
+            // A pass is one request's.
+            Brought::Embedder(_) | Brought::Reranker(_) => 1,
+        }
+    }
+    /// That the model called `name` is for other routes than the one that was asked.
+    pub(crate) fn unfit(&self, name: &str) -> Refusal {
+        let (does, routes) = match self {
+            Brought::Writer(..) => ("writes texts", "/v1/chat/completions and its like"),
+            Brought::Embedder(_) => ("makes vectors of texts", "/v1/embeddings"),
+            Brought::Reranker(_) => ("scores pairs of texts", "/v1/rerank"),
+        };
+        let text = format!("model: '{name}' {does}: ask {routes}, or another model");
+        let refusal = Refusal::new(Kind::Invalid, text).code("model_not_supported");
+        Refusal { param: Some("model".into()), ..refusal }
+    }
 }
 
 /// Why a model can't be loaded.
@@ -50,20 +93,21 @@ impl Offer {
     }
     /// Of a model that is loaded already, and stays.
     pub fn ready(name: String, model: Model, sampling: Sampling, queue: usize) -> Offer {
-        Offer::new(vec![name], Ready { model, sampling }, queue)
+        Offer::brought(name, Brought::Writer(model, sampling), queue)
+    }
+    /// The same of any.
+    pub fn brought(name: String, model: Brought, queue: usize) -> Offer {
+        Offer::new(vec![name], Ready(model), queue)
     }
 }
 
-struct Ready {
-    model: Model,
-    sampling: Sampling,
-}
+struct Ready(Brought);
 
 impl Source for Ready {
     fn bytes(&self) -> Result<usize, Failure> {
         Ok(0)
     }
-    fn load(&self) -> Result<(Model, Sampling), Failure> {
-        Ok((self.model.clone(), self.sampling.clone()))
+    fn load(&self) -> Result<Brought, Failure> {
+        Ok(self.0.clone())
     }
 }

@@ -2,6 +2,7 @@
 pub mod chat;
 mod choice;
 pub mod completions;
+pub mod embeddings;
 mod logprobs;
 pub mod messages;
 pub mod responses;

@@ -4,6 +4,7 @@
 mod admin;
 mod anthropic;
 mod client;
+mod embeddings;
 mod fields;
 mod life;
 mod limits;

@@ -1,9 +1,8 @@
 //! Several models: brought when they are asked for, within memory, and let go.
 use crate::client::{get, post};
 use crate::rig::{Rig, Running, asking};
-use rinfer_engine::model::Model;
 use rinfer_engine::sample::Sampling;
-use rinfer_server::{Config, Failure, Keep, Models, Offer, Source};
+use rinfer_server::{Brought, Config, Failure, Keep, Models, Offer, Source};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +38,7 @@ impl Source for Fake {
     fn bytes(&self) -> Result<usize, Failure> {
         Ok(self.bytes)
     }
-    fn load(&self) -> Result<(Model, Sampling), Failure> {
+    fn load(&self) -> Result<Brought, Failure> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(self.takes);
         if self.broken.load(Ordering::SeqCst) {
@@ -47,7 +46,7 @@ impl Source for Fake {
             return Err(Failure { told: "blk.0.attn_q.weight is missing".into(), whole });
         }
         let rig = Rig { says: Some("x".repeat(100)), slow: self.slow, slots: 1, ..Rig::default() };
-        Ok((rig.model(), Sampling::greedy()))
+        Ok(Brought::Writer(rig.model(), Sampling::greedy()))
     }
 }
 

@@ -3,12 +3,15 @@
 mod scripted;
 
 use crate::client::{self, Response};
+use rinfer_engine::embed::{Embedder, Reranker};
 use rinfer_engine::generation::Generation;
 use rinfer_engine::language::Language;
+use rinfer_engine::load::Load;
 use rinfer_engine::model::Model;
 use rinfer_engine::sample::Sampling;
-use rinfer_server::{Config, Models, Offer, Server, Stop};
+use rinfer_server::{Brought, Config, Models, Offer, Server, Stop};
 use rinfer_testkit::chat::{id_of, tokenizer_json};
+use rinfer_testkit::{Golden, embed, shared};
 use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::Tokenizer;
 use scripted::{Scripted, limits};
@@ -42,6 +45,8 @@ pub struct Rig {
     pub slots: usize,
     pub context: usize,
     pub queue: usize,
+    /// Whether there is a model for vectors, too, and one that ranks.
+    pub vectors: bool,
     pub config: Config,
 }
 
@@ -50,7 +55,15 @@ impl Default for Rig {
         static DRAWN: AtomicU64 = AtomicU64::new(1);
         let config = Config::new(|| CREATED, || DRAWN.fetch_add(1, Ordering::Relaxed));
         let says = Some("Hello!".into());
-        Rig { says, slow: Duration::ZERO, slots: 2, context: CONTEXT, queue: 4, config }
+        Rig {
+            says,
+            slow: Duration::ZERO,
+            slots: 2,
+            context: CONTEXT,
+            queue: 4,
+            vectors: false,
+            config,
+        }
     }
 }
 
@@ -71,7 +84,10 @@ impl Rig {
         let offer = Offer::ready("scripted".into(), self.model(), greedy(), self.queue);
         let other = Rig::saying("Other.").model();
         let other = Offer::ready("other/model".into(), other, greedy(), 4);
-        let models = Models::new(vec![offer, other], &self.config).unwrap();
+        let more = if self.vectors { Vec::from(vectors()) } else { Vec::new() };
+        let more = more.into_iter().map(|(name, model)| Offer::brought(name, model, 4));
+        let all = [offer, other].into_iter().chain(more).collect();
+        let models = Models::new(all, &self.config).unwrap();
         models.load("scripted").unwrap();
         self.serve(models)
     }
@@ -109,6 +125,22 @@ impl Rig {
         let now = || DateTime::from_unix(0);
         Model::new(Box::new(executor), limits, VOCAB, language, now).unwrap()
     }
+}
+
+/// Tiny models of a golden's weights: one for vectors, and one that ranks.
+fn vectors() -> [(String, Brought); 2] {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let nth = MADE.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("rinfer-{}-{nth}", std::process::id()));
+    let golden = Golden::load(&shared::goldens().join("embed/bert"));
+    let (embeds, ranks) = (dir.join("embeds"), dir.join("ranks"));
+    embed::write_model(&golden, &embeds);
+    embed::write_reranker(&golden, &ranks);
+    let load = || Load { threads: Some(1), ..Load::default() };
+    let embeds = Brought::Embedder(Embedder::load(embeds, load()).unwrap());
+    let ranks = Brought::Reranker(Reranker::load(ranks, load()).unwrap());
+    std::fs::remove_dir_all(dir).unwrap();
+    [("embeds".into(), embeds), ("ranks".into(), ranks)]
 }
 
 /// Where answers begin.
