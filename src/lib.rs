@@ -61,6 +61,9 @@
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "pull")]
+pub mod hub;
+
 pub use rinfer_engine::ask::Confidence;
 pub use rinfer_engine::backend::{Kv, Quant};
 pub use rinfer_engine::batch::TokenId;

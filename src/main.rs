@@ -14,13 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-/// Run open-weight language models, in one program without C.
+/// Run open-weight language models: files, folders and hf:owner/repo on the hub.
 #[derive(Parser)]
 #[command(version, disable_help_subcommand = true, max_term_width = 100)]
-#[command(
-    after_help = "A model is a .gguf file, a Hugging Face folder or a .rinf bundle, by its path:\n\
-    rinfer run path/to/model.gguf \"Hello\""
-)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -35,6 +31,12 @@ enum Command {
     Chat(cmd::chat::Args),
     Serve(cmd::serve::Args),
     Embed(cmd::embed::Args),
+    #[cfg(feature = "pull")]
+    Pull(cmd::pull::Args),
+    #[cfg(feature = "pull")]
+    Models(cmd::models::Args),
+    #[cfg(feature = "pull")]
+    Rm(cmd::rm::Args),
     Bundle(cmd::bundle::Args),
     Inspect(cmd::inspect::Args),
     Bench(cmd::bench::Args),
@@ -70,6 +72,12 @@ fn run(command: Command, env: &Environment) -> anyhow::Result<()> {
         Command::Chat(args) => cmd::chat::run(&args, env),
         Command::Serve(args) => cmd::serve::run(&args, env),
         Command::Embed(args) => cmd::embed::run(&args, env),
+        #[cfg(feature = "pull")]
+        Command::Pull(args) => cmd::pull::run(&args, env),
+        #[cfg(feature = "pull")]
+        Command::Models(args) => cmd::models::run(&args, env),
+        #[cfg(feature = "pull")]
+        Command::Rm(args) => cmd::rm::run(&args, env),
         Command::Bundle(args) => cmd::bundle::run(&args, env),
         Command::Inspect(args) => cmd::inspect::run(&args, env),
         Command::Bench(args) => cmd::bench::run(&args, env),
@@ -113,9 +121,13 @@ fn unasked(env: &Environment) -> Command {
     cli.ok().and_then(|cli| cli.command).expect("a command without arguments")
 }
 
+/// A variable of the environment that is set to something.
+fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// What the environment asks for.
 fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::Result<Environment> {
-    let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let log = match text("RINFER_LOG").as_deref() {
         _ if verbose => Log::Info,
         None | Some("warn") => Log::Warn,
@@ -137,7 +149,48 @@ fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::R
         seconds,
         program,
         own,
+        #[cfg(feature = "pull")]
+        hub,
     })
+}
+
+/// Where models are kept, and the way to the hub.
+#[cfg(feature = "pull")]
+fn hub() -> Result<rinfer::hub::Config, rinfer::hub::Error> {
+    use rinfer::hub::{Config, Proxies, Secret, Trust};
+    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || path("HOME").or_else(|| path("USERPROFILE")).unwrap_or_default();
+    let caches = || {
+        let system = if cfg!(windows) { path("LOCALAPPDATA") } else { None };
+        let folder = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+        path("XDG_CACHE_HOME").or(system).unwrap_or_else(|| home().join(folder))
+    };
+    // Hugging Face's tools keep to .cache on every system.
+    let shared = || path("XDG_CACHE_HOME").unwrap_or_else(|| home().join(".cache"));
+    let theirs = path("HF_HOME").unwrap_or_else(|| shared().join("huggingface"));
+    let mut config = Config::new(path("RINFER_MODELS").unwrap_or_else(|| caches().join("rinfer")));
+    config.others = vec![path("HF_HUB_CACHE").unwrap_or_else(|| theirs.join("hub"))];
+    config.others.retain(|other| *other != config.cache);
+    config.offline = text("HF_HUB_OFFLINE").is_some_and(|value| {
+        ["1", "true", "yes", "on"].contains(&value.to_ascii_lowercase().as_str())
+    });
+    if let Some(endpoint) = text("HF_ENDPOINT") {
+        config.route.endpoint = endpoint.trim_end_matches('/').to_owned();
+    }
+    config.route.token = text("HF_TOKEN").map(|token| Secret::new(&token)).transpose()?;
+    let either = |name: &str| text(name).or_else(|| text(&name.to_ascii_lowercase()));
+    config.route.proxies = Proxies {
+        https: either("HTTPS_PROXY"),
+        http: either("HTTP_PROXY"),
+        all: either("ALL_PROXY"),
+        none: either("NO_PROXY"),
+    };
+    let folders = std::env::var_os("SSL_CERT_DIR").filter(|value| !value.is_empty());
+    config.route.trust = Trust {
+        file: path("SSL_CERT_FILE"),
+        folders: folders.map(|list| std::env::split_paths(&list).collect()).unwrap_or_default(),
+    };
+    Ok(config)
 }
 
 fn clock() -> DateTime {

@@ -63,6 +63,7 @@ fn failures_say_what_to_do() {
     let long = "x".repeat(600);
     let cases: &[(&[&str], i32, &[&str])] = &[
         (&["frobnicate"], 2, &["frobnicate"]),
+        (&["run", "hf:owner", "Hi"], 1, &["hf:OWNER/REPO"]),
         (&["run"], 2, &["no model", ".gguf"]),
         (&["serve"], 2, &["no model", ".gguf"]),
         (&["serve", m, m], 2, &["two models", "NAME=MODEL"]),
@@ -91,8 +92,6 @@ fn failures_say_what_to_do() {
         (&["run", m, "Hi", "--raw", "--system", "x"], 2, &["--system"]),
         (&["run", m, &long], 1, &["620 tokens", "context of 512"]),
         (&["run", "nowhere.gguf", "Hi"], 1, &["nowhere.gguf"]),
-        (&["run", "hf:owner/repo", "Hi"], 1, &["hub", "download"]),
-        (&["run", "demo:tiny", "Hi"], 1, &["give the path"]),
         (&["inspect", env!("CARGO_MANIFEST_DIR")], 1, &[]),
         (&["detokenize", m, "999"], 1, &["999", "248"]),
         (&["eval", m, "--logits", "x"], 2, &["--ids"]),

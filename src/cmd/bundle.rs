@@ -87,7 +87,7 @@ enum Format {
 }
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = env.open(args.model.as_deref())?.adapted(&args.adapter)?;
+    let opened = env.open_adapted(args.model.as_deref(), &args.adapter)?;
     let Some(output) = args.output.as_ref().or(args.into.as_ref()) else {
         return match (&opened.files, args.verify) {
             (Checkpoint::Bundle(bundle), true) => verify(bundle, env),

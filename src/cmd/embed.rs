@@ -86,7 +86,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         (model, _) => (model.as_deref(), None),
     };
     let texts = texts(args, first)?;
-    let mut opened = env.open(model)?.adapted(&args.loading.adapter)?;
+    let mut opened = env.open_adapted(model, &args.loading.adapter)?;
     if let Some(pooling) = args.pooling {
         opened = opened.pooled(pooling.pool())?;
     }

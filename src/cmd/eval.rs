@@ -45,7 +45,7 @@ const WINDOW: usize = 512;
 const ROWS: usize = 32;
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
-    let opened = env.open(args.model.as_deref())?.adapted(&args.loading.adapter)?;
+    let opened = env.open_adapted(args.model.as_deref(), &args.loading.adapter)?;
     let ids = ids(args, &opened)?;
     let vocab = opened.spec.vocab;
     if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
@@ -71,7 +71,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         );
         return report_one(&score, args);
     };
-    let other = Opened::open(other)?;
+    let other = env.open(Some(other))?;
     if other.spec.vocab != vocab {
         anyhow::bail!("the vocabularies have {vocab} and {} tokens", other.spec.vocab);
     }

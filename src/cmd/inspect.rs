@@ -27,7 +27,7 @@ pub struct Args {
 
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let load = args.loading.load(env);
-    let opened = env.open(args.model.as_deref())?.adapted(&load.adapters)?;
+    let opened = env.open_adapted(args.model.as_deref(), &load.adapters)?;
     let mut report = Map::new();
     report.insert("model".into(), json!(opened.name));
     let licence = license(&opened)?;

@@ -8,7 +8,16 @@ pub mod embed;
 pub mod eval;
 pub mod inspect;
 mod interrupt;
+#[cfg(feature = "pull")]
+pub mod models;
 mod options;
+#[cfg(feature = "pull")]
+mod progress;
+#[cfg(feature = "pull")]
+pub mod pull;
+mod resolve;
+#[cfg(feature = "pull")]
+pub mod rm;
 pub mod run;
 pub mod serve;
 pub mod tokenize;
@@ -19,7 +28,6 @@ pub use options::{Loading, Sampler};
 use rinfer_engine::backend::Limits;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::{Load, Opened};
-use rinfer_formats::Checkpoint;
 use rinfer_formats::executable::Place;
 use rinfer_text::template::DateTime;
 use std::fmt::Display;
@@ -45,6 +53,9 @@ pub struct Environment {
     pub program: PathBuf,
     /// Where its own model lies in it, if it has one.
     pub own: Option<Place>,
+    /// Where models are kept, and the way to the hub.
+    #[cfg(feature = "pull")]
+    pub hub: fn() -> Result<rinfer::hub::Config, rinfer::hub::Error>,
 }
 
 /// What is said on stderr besides errors.
@@ -59,17 +70,10 @@ pub enum Log {
 }
 
 impl Environment {
-    /// Opens the model that a reference names; without one, the program's own.
-    pub fn open(&self, model: Option<&str>) -> anyhow::Result<Opened> {
-        match (model, self.own) {
-            (Some(model), _) => Ok(Opened::open(model)?),
-            (None, Some(place)) => {
-                let bundle = place.open(&self.program)?;
-                let name = self.program.display().to_string();
-                Ok(Opened::of(name, Checkpoint::Bundle(bundle))?)
-            }
-            (None, None) => Err(no_model().into()),
-        }
+    /// The hub, as the environment has it.
+    #[cfg(feature = "pull")]
+    pub fn hub(&self) -> anyhow::Result<rinfer::hub::Hub> {
+        Ok(rinfer::hub::Hub::new((self.hub)()?))
     }
     /// The model and what else of the command line follows it. A program with a model of its own takes
     /// one word for that: it is asked, more often than about another model.
@@ -99,11 +103,15 @@ fn note(color: bool, text: impl Display) {
 
 /// How to get a first model.
 pub fn no_model() -> Usage {
-    Usage(
+    let fetched = if cfg!(feature = "pull") {
+        "; or let it be fetched: rinfer run demo:tiny \"Hello\" (98 MB, once)"
+    } else {
+        ""
+    };
+    Usage(format!(
         "no model is given. Take any .gguf file or Hugging Face folder of a supported family and \
-         give its path: rinfer run path/to/model.gguf \"Hello\""
-            .into(),
-    )
+         give its path: rinfer run path/to/model.gguf \"Hello\"{fetched}"
+    ))
 }
 
 /// The command line asks for something that is not offered: exit code 2.

@@ -133,7 +133,7 @@ fn report(
 /// Loads a model, saying so.
 pub fn load(model: Option<&str>, load: Load, env: &Environment) -> anyhow::Result<Model> {
     let start = Instant::now();
-    let opened = env.open(model)?.adapted(&load.adapters)?;
+    let opened = env.open_adapted(model, &load.adapters)?;
     env.say(
         Log::Info,
         format!("{}: opened in {:.3} s", opened.family.name, start.elapsed().as_secs_f64()),

@@ -381,14 +381,13 @@ impl Opened {
     }
 }
 
-/// References that this version does not resolve.
+/// References that whoever opens files has to have resolved.
 fn refuse_remote(path: &Path) -> Result<()> {
     let text = path.to_string_lossy();
     let problem = if text.starts_with("hf:") {
-        "is on the hub, which this version does not fetch from: download the file and give its path"
+        "is on the hub: fetch it with `rinfer pull`, or as rinfer::hub does, and give its path"
     } else if text.starts_with("demo:") {
-        "names a pinned model, which this version has none of: give the path of a .gguf file or of \
-         a Hugging Face folder"
+        "names a pinned model: fetch it with `rinfer pull`, or as rinfer::hub does, and give its path"
     } else if text.is_empty() {
         "names no model: give the path of a .gguf file or of a Hugging Face folder"
     } else {

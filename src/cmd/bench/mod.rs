@@ -72,7 +72,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let problem = "--context is no option of bench: --depth, --prefill and --decode make it";
         return Err(Usage(problem.into()).into());
     }
-    let opened = env.open(args.model.as_deref())?.adapted(&load.adapters)?;
+    let opened = env.open_adapted(args.model.as_deref(), &load.adapters)?;
     load.context = Some(context(args));
     load.sequences = args.parallel;
     load.positions =

@@ -38,7 +38,7 @@ impl Files {
         Failure { told: paths.fold(whole.clone(), bare), whole }
     }
     fn bytes(&self) -> anyhow::Result<usize> {
-        let opened = self.env.open(self.path())?.adapted(&self.load.adapters)?;
+        let opened = self.env.open_adapted(self.path(), &self.load.adapters)?;
         if let Head::Pool { .. } = opened.spec.head {
             return Ok(opened.takes(&self.load)?.takes.total());
         }
@@ -50,7 +50,7 @@ impl Files {
     fn load(&self) -> anyhow::Result<Brought> {
         let opened = self.env.open(self.path())?;
         if let Head::Pool { scores, .. } = opened.spec.head {
-            let opened = opened.adapted(&self.load.adapters)?;
+            let opened = self.env.open_adapted(self.path(), &self.load.adapters)?;
             return Ok(match scores {
                 false => Brought::Embedder(Embedder::of(&opened, &self.load)?),
                 true => Brought::Reranker(Reranker::of(&opened, &self.load)?),

@@ -108,7 +108,9 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
 fn named(args: &Args, env: &Environment) -> anyhow::Result<Vec<(Named, bool)>> {
     let mut all = Vec::new();
     for text in &args.given {
-        all.push((offers::given(Some(text), env)?, true));
+        let mut named = offers::given(Some(text), env)?;
+        named.resolve(env)?;
+        all.push((named, true));
     }
     if let Some(folder) = &args.models {
         let found = offers::folder(folder, &mut |text| env.say(Log::Warn, text))?;

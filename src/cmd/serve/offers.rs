@@ -21,6 +21,19 @@ pub struct Named {
     pub adapters: Vec<Adapter>,
 }
 
+impl Named {
+    /// Has what is on the hub fetched now, rather than while someone waits for an answer.
+    pub fn resolve(&mut self, env: &Environment) -> anyhow::Result<()> {
+        if let Some(path) = &self.path {
+            self.path = Some(env.resolve(path)?.display().to_string());
+        }
+        for adapter in &mut self.adapters {
+            *adapter = env.resolve_adapter(adapter)?;
+        }
+        Ok(())
+    }
+}
+
 /// What an argument gives: `[NAME[,NAME]…=]MODEL[+ADAPTER[=SCALE]]…`.
 pub fn given(text: Option<&str>, env: &Environment) -> Result<Named, Usage> {
     let Some(text) = text else {
