@@ -713,5 +713,8 @@ fn texts_become_vectors() {
     check_failure(&["embed", m, "x", "--dimensions", "41"], 1, &["41", "1 to 40"]);
     check_failure(&["embed", m], 2, &["no text", "--lines"]);
     check_failure(&["run", m, "Hi"], 1, &["vectors", "rinfer embed"]);
+    let about = json(&["inspect", m, "--json"]);
+    assert_eq!(about["architecture"]["makes"], "vectors of texts, of 40 elements");
+    assert_eq!((&about["memory"]["context"], &about["memory"]["fits"]), (&48.into(), &true.into()));
     check_failure(&["embed", &tiny("texts_are_written"), "x"], 1, &["writes texts", "--pooling"]);
 }

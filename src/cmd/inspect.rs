@@ -63,8 +63,13 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
 fn architecture(opened: &Opened) -> Value {
     let spec = &opened.spec;
     let parameters: usize = super::tensors(opened).map(|t| t.shape.iter().product::<usize>()).sum();
+    let makes = match spec.head {
+        Head::Lm { .. } => "texts".to_owned(),
+        Head::Pool { scores: true, .. } => "scores of pairs of texts".to_owned(),
+        Head::Pool { .. } => format!("vectors of texts, of {} elements", spec.width()),
+    };
     json!({
-        "family": opened.family.name, "layers": spec.layers.len(), "width": spec.d_model,
+        "makes": makes, "family": opened.family.name, "layers": spec.layers.len(), "width": spec.d_model,
         "vocabulary": spec.vocab, "context": spec.context, "parameters": parameters,
     })
 }

@@ -8,7 +8,9 @@ use rinfer_engine::export::{Making, save};
 use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::model::Model;
 use rinfer_engine::spec::Pool;
-use rinfer_testkit::embed::{CONTEXT, WIDTH, numbers, write_model, write_plain, write_reranker};
+use rinfer_testkit::embed::{
+    CONTEXT, WIDTH, numbers, write_dense, write_model, write_plain, write_reranker,
+};
 use rinfer_testkit::shared::{goldens, model, shared};
 use rinfer_testkit::{Golden, chat, safetensors};
 use serde_json::{Value, json};
@@ -114,6 +116,8 @@ fn prompts_dimensions_and_lengths() {
     let found = with(&long, Embed { truncate: true, ..Embed::default() }).unwrap();
     assert_eq!((found[0].tokens, found[0].cut), (48, 14));
     assert_eq!(found[0].vector, embedder.embed(&long[..46]).unwrap());
+    let tokens = embedder.embed_all(&[Input::Tokens(&[TokenId(9)])], &named("query"));
+    check(&error(tokens), &["prompt", "input 0 is tokens"]);
     let none = embedder.embed_all(&[Input::Tokens(&[])], &Embed::default());
     check(&error(none), &["input 0", "no tokens"]);
     let unknown = embedder.embed_all(&[Input::Tokens(&[TokenId(256)])], &Embed::default());
@@ -212,6 +216,14 @@ fn files_make_the_same_vectors() {
             assert!(cosine > 1.0 - 1e-9, "{name}, {text}: {cosine}");
         }
     }
+    let (dir, file, _) = written("embeddinggemma", |golden, dir| {
+        let identity = "torch.nn.modules.linear.Identity";
+        write_dense(golden, dir, &[(96, false, identity), (64, false, identity)]);
+    })
+    .unwrap();
+    let [own, back] = [dir, file].map(|path| Embedder::load(path, exact()).unwrap());
+    let [own, back] = [own, back].map(|embedder| embedder.embed("through two layers").unwrap());
+    assert!(cosine(&own, &back) > 1.0 - 1e-9);
     check(&error(written("bert", write_model)), &["dense", "rinf"]);
     check(&error(written("xlm_roberta", write_plain)), &["roberta", "not written"]);
 }

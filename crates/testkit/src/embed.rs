@@ -69,14 +69,41 @@ fn list(dir: &Path, kinds: &[&str]) {
     write(dir, "modules.json", &json!(modules));
 }
 
-/// The same, but that the mean goes through a dense layer to [`WIDTH`] elements and a hyperbolic tangent
-/// first; texts have at most [`CONTEXT`] tokens, and there are prompts called `query` and `document`.
+/// The same, but that the mean goes through dense layers first: width, whether there is a bias, torch's
+/// activation.
+///
+/// # Panics
+/// If the folder can't be written.
+pub fn write_dense(golden: &Golden, dir: &Path, layers: &[(usize, bool, &str)]) {
+    write_plain(golden, dir);
+    let dense = vec!["Dense"; layers.len()];
+    list(dir, &[&["Transformer", "Pooling"], &dense[..], &["Normalize"]].concat());
+    let mut from = golden.config["hidden_size"].as_u64().expect("a width") as usize;
+    for (i, (width, bias, act)) in layers.iter().enumerate() {
+        let own = dir.join(format!("{}_Dense", i + 2));
+        std::fs::create_dir_all(&own).expect("a folder");
+        let config = json!({
+            "in_features": from, "out_features": width, "bias": bias, "activation_function": act,
+        });
+        write(&own, "config.json", &config);
+        let mut tensors = BTreeMap::new();
+        tensors.insert("linear.weight".to_owned(), numbers(&[*width, from]));
+        if *bias {
+            tensors.insert("linear.bias".to_owned(), numbers(&[*width]));
+        }
+        let tensors = safetensors::write(&tensors);
+        std::fs::write(own.join("model.safetensors"), tensors).expect("tensors");
+        from = *width;
+    }
+}
+
+/// The same, of one such layer to [`WIDTH`] elements with a hyperbolic tangent; texts have at most
+/// [`CONTEXT`] tokens, and there are prompts called `query` and `document`.
 ///
 /// # Panics
 /// If the folder can't be written.
 pub fn write_model(golden: &Golden, dir: &Path) {
-    write_plain(golden, dir);
-    list(dir, &["Transformer", "Pooling", "Dense", "Normalize"]);
+    write_dense(golden, dir, &[(WIDTH, true, "torch.nn.modules.activation.Tanh")]);
     write(
         dir,
         "config_sentence_transformers.json",
@@ -87,19 +114,6 @@ pub fn write_model(golden: &Golden, dir: &Path) {
     );
     let length = json!({"max_seq_length": CONTEXT, "do_lower_case": false});
     write(dir, "sentence_bert_config.json", &length);
-    let dense = dir.join("2_Dense");
-    std::fs::create_dir_all(&dense).expect("a folder");
-    let d = golden.config["hidden_size"].as_u64().expect("a width") as usize;
-    let config = json!({
-        "in_features": d, "out_features": WIDTH, "bias": true,
-        "activation_function": "torch.nn.modules.activation.Tanh",
-    });
-    write(&dense, "config.json", &config);
-    let tensors = BTreeMap::from([
-        ("linear.weight".to_owned(), numbers(&[WIDTH, d])),
-        ("linear.bias".to_owned(), numbers(&[WIDTH])),
-    ]);
-    std::fs::write(dense.join("model.safetensors"), safetensors::write(&tensors)).expect("tensors");
 }
 
 /// Writes the golden's checkpoint, whose pooler it has, as a model that scores pairs by one number.

@@ -242,8 +242,10 @@ fn stored_in(weights: &dyn Weights, stem: &str) -> Option<Order> {
 /// in 8 bits twice, and what a down reads is its unit's.
 fn gathers(stem: &str) -> bool {
     let part = stem.rsplit('.').next().unwrap_or(stem);
-    !matches!(part, "token_embd" | "position_embd" | "per_layer_token_embd" | "output")
-        && !part.starts_with("ffn_down")
+    !matches!(
+        part,
+        "token_embd" | "token_types" | "position_embd" | "per_layer_token_embd" | "output"
+    ) && !part.starts_with("ffn_down")
 }
 
 /// Brings `row` in an order.

@@ -118,6 +118,12 @@ impl Embedder {
     pub fn embed_all(&self, inputs: &[Input<'_>], how: &Embed) -> Result<Vec<Embedding>> {
         let prompt = self.prompt(&how.prompt)?;
         let dimensions = self.cut_to(how.dimensions)?;
+        let asked = matches!(how.prompt, Prompt::Named(_) | Prompt::Text(_));
+        let tokens = inputs.iter().position(|input| matches!(input, Input::Tokens(_)));
+        if let Some(i) = tokens.filter(|_| asked) {
+            let problem = format!("goes before texts, and input {i} is tokens: leave it out");
+            return Err(Error::Option { option: "prompt", found: prompt.into_owned(), problem });
+        }
         let sequence = |(i, input): (usize, &Input<'_>)| match *input {
             Input::Text(text) => self.0.text(i, &prompt, text, how.truncate),
             Input::Tokens(ids) => self.0.tokens(i, ids, how.truncate),

@@ -184,12 +184,13 @@ fn called(path: &str) -> String {
 
 /// How llama.cpp's converter stores a tensor: what is no matrix, and what is small, as f32.
 fn stored(name: &str, shape: &[usize], dtype: DType) -> DType {
-    const WIDE: [&str; 8] = [
+    const WIDE: [&str; 9] = [
         ".ffn_gate_inp",
         ".ssm_conv1d",
         ".shortconv.conv",
         "_norm.weight",
         "position_embd",
+        "token_types",
         "altup_correct_coef",
         "altup_predict_coef",
         ".indexer.proj",
