@@ -57,6 +57,9 @@
 //! # }
 //! ```
 //!
+//! What is computed of a prompt is kept for whoever begins alike, and a conversation can be written to a file
+//! with it: [`Session::save`], [`Model::open_session`].
+//!
 //! The same request gives the same answer, bit for bit, whatever else the model does at the time,
 //! on any number of threads and on every machine: a [`Sampling::seed`] is a promise.
 #![forbid(unsafe_code)]
@@ -78,6 +81,7 @@ pub use rinfer_engine::request::{
     Cancel, Chosen, Event, Events, Finish, Request, RequestError, Usage,
 };
 pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
+pub use rinfer_engine::saved::Restored;
 pub use rinfer_engine::session::{Reply, Session};
 pub use rinfer_engine::spec::Pool;
 pub use rinfer_engine::turn::{Ask, ToolChoice, Turn};

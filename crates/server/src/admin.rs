@@ -25,6 +25,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/admin/models", get(models))
         .route("/admin/models/load", post(load))
         .route("/admin/models/unload", post(unload))
+        .route("/admin/models/save", post(save))
         .route("/admin/generations", get(generations))
         .route("/admin/generations/cancel", post(cancel))
 }
@@ -81,6 +82,30 @@ async fn unload(
             }
         }
         Ok(object!({"model": app.models.root(&name)?, "state": "unloaded", "cancelled": ended}))
+    };
+    told(&app, &id, done.await)
+}
+
+async fn save(
+    State(app): State<Arc<App>>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+) -> Response<Body> {
+    let done = async {
+        let mut fields = fields(&app, request).await?;
+        let name = needed(&mut fields, "model")?;
+        finish(fields)?;
+        let served = app.models.acquire(Some(&name), None).await?.writer()?;
+        let (models, model) = (app.clone(), served.root.clone());
+        let saved = tokio::task::spawn_blocking(move || models.models.save(&served));
+        match saved.await.map_err(|_| Refusal::panicked("save"))?? {
+            Some(positions) => Ok(object!({"model": model, "positions": positions})),
+            None => {
+                let text =
+                    "there is no place for what models keep: start the server with --sessions";
+                Err(Refusal::new(Kind::Invalid, text).code("no_sessions"))
+            }
+        }
     };
     told(&app, &id, done.await)
 }

@@ -80,6 +80,15 @@ impl Meters {
         for (name, state) in models.states() {
             let _ = writeln!(text, "rinfer_model_bytes{{model={name:?}}} {}", state.bytes);
         }
+        let kept = "Positions that are kept for requests that begin alike.";
+        head(&mut text, "kept_positions", "gauge", kept);
+        for (name, state) in models.states() {
+            let _ = writeln!(text, "rinfer_kept_positions{{model={name:?}}} {}", state.kept);
+        }
+        head(&mut text, "positions", "gauge", "Positions that there are, kept ones among them.");
+        for (name, state) in models.states() {
+            let _ = writeln!(text, "rinfer_positions{{model={name:?}}} {}", state.positions);
+        }
         text
     }
 }

@@ -48,6 +48,7 @@ pub fn common(
     set(&mut s.repeat_penalty, fields.number("repeat_penalty")?);
     set(&mut s.repeat_last_n, fields.count("repeat_last_n")?);
     s.seed = fields.seed("seed")?.unwrap_or_else(config.draw);
+    set(&mut s.cache_prompt, fields.flag("cache_prompt")?);
     s.think_budget = fields.count("think_budget")?.or(s.think_budget);
     s.grammar = held(fields, form)?.map(Arc::new).or(s.grammar);
     Ok(s)

@@ -132,6 +132,7 @@ impl Server {
         }
         let app = self.app.clone();
         tokio::spawn(async move { app.models.reap().await });
+        let app = self.app.clone();
         let router = router(self.app);
         let connections = GracefulShutdown::new();
         let mut server = http1::Builder::new();
@@ -155,15 +156,20 @@ impl Server {
         drop(listener);
         let closed = connections.shutdown();
         tokio::pin!(closed);
-        let drained = tokio::select! {
-            () = &mut closed => true,
-            () = tokio::time::sleep(self.drain) => false,
-            () = stop.forced() => false,
+        let (drained, hurried) = tokio::select! {
+            () = &mut closed => (true, false),
+            () = tokio::time::sleep(self.drain) => (false, false),
+            () = stop.forced() => (false, true),
         };
         if !drained {
             stop.stop();
             // Streams say that they end.
             let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
+        }
+        if !hurried {
+            // A second signal does not wait for it; a file is whole or not there.
+            let saved = tokio::task::spawn_blocking(move || app.models.save_all());
+            tokio::select! { _ = saved => {}, () = stop.forced(), if drained => {} }
         }
         Ok(())
     }

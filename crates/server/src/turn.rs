@@ -130,10 +130,9 @@ fn submit(served: &Arc<Served>, job: &Job) -> Result<Vec<Source>, Refusal> {
     };
     match &job.what {
         What::Turn(ask) => {
-            for k in 0..job.n {
-                let turn = Box::new(served.model.turn(ask, &seeded(k))?);
-                sources.push(Source::new(Kinds::Turn(turn), served));
-            }
+            let turns = served.model.turns(ask, &job.sampling, job.n)?;
+            let kinds = turns.into_iter().map(|turn| Kinds::Turn(Box::new(turn)));
+            sources.extend(kinds.map(|kind| Source::new(kind, served)));
         }
         What::Texts(texts) => {
             for text in texts {

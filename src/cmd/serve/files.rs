@@ -3,12 +3,14 @@ use super::offers::Named;
 use crate::cmd::options::describe;
 use crate::cmd::run::load;
 use crate::cmd::{Environment, Log, Sampler};
+use anyhow::Context;
 use rinfer_engine::embed::{Embedder, Reranker};
 use rinfer_engine::load::Load;
+use rinfer_engine::model::Model;
 use rinfer_engine::spec::Head;
 use rinfer_grammar::Grammar;
 use rinfer_server::{Brought, Failure, Source};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A model in files, and how it is loaded and asked.
@@ -17,6 +19,8 @@ pub struct Files {
     pub load: Load,
     pub sampler: Sampler,
     pub form: Option<Arc<Grammar>>,
+    /// Where what it keeps of requests is saved.
+    pub kept: Option<PathBuf>,
     pub env: Environment,
 }
 
@@ -59,6 +63,7 @@ impl Files {
         drop(opened);
         let model = load(self.path(), self.load.clone(), &self.env)?;
         model.prepare_forms();
+        self.restore(&model);
         let mut sampling = model.language().sampling.clone();
         // The bound on answers is the server's.
         let bound = sampling.max_tokens;
@@ -70,11 +75,44 @@ impl Files {
     }
 }
 
+impl Files {
+    /// Takes what was saved, or says why not: then prompts are computed again.
+    fn restore(&self, model: &Model) {
+        let Some(file) = self.kept.as_ref().filter(|file| file.exists()) else { return };
+        let name = &self.named.names[0];
+        match model.restore(file) {
+            Ok(restored) => {
+                self.env
+                    .say(Log::Info, format!("{name}: restored {} positions", restored.positions));
+            }
+            Err(error) => self.env.say(Log::Warn, format!("{name}: {error}")),
+        }
+    }
+    fn save(&self, model: &Model, file: &Path) -> anyhow::Result<usize> {
+        // An older file is worth more than one of nothing.
+        if model.kept() == 0 {
+            return Ok(0);
+        }
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("--sessions {}", folder.display()))?;
+        }
+        Ok(model.save(file)?)
+    }
+}
+
 impl Source for Files {
     fn bytes(&self) -> Result<usize, Failure> {
         self.bytes().map_err(|error| self.failure(&error))
     }
     fn load(&self) -> Result<Brought, Failure> {
         self.load().map_err(|error| self.failure(&error))
+    }
+    fn save(&self, model: &Model) -> Result<Option<usize>, Failure> {
+        let saved = self.kept.as_ref().map(|file| self.save(model, file)).transpose();
+        saved.map_err(|error| Failure {
+            told: format!("what '{}' keeps can't be written: see the log", self.named.names[0]),
+            whole: format!("{error:#}"),
+        })
     }
 }

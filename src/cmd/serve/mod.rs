@@ -48,6 +48,9 @@ pub struct Args {
     /// Answer to this name of the machine, too; may be repeated
     #[arg(long, value_name = "NAME")]
     host_name: Vec<String>,
+    /// Save here what models keep of requests when they are unloaded and at the end, and begin with it
+    #[arg(long, value_name = "FOLDER")]
+    sessions: Option<PathBuf>,
     /// Answers at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive)]
     parallel: usize,
@@ -86,7 +89,9 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let mut load = load.clone();
         load.adapters.extend(named.adapters.iter().cloned());
         let (names, env) = (named.names.clone(), env.clone());
-        let source = Files { named, load, sampler: args.sampler.clone(), form: form.clone(), env };
+        let kept = args.sessions.as_ref().map(|folder| folder.join(format!("{}.kept", names[0])));
+        let (sampler, form) = (args.sampler.clone(), form.clone());
+        let source = Files { named, load, sampler, form, kept, env };
         if checked && !single {
             Source::bytes(&source).map_err(|failure| anyhow::anyhow!(failure.whole))?;
         }

@@ -72,6 +72,9 @@ pub(crate) struct State {
     pub bytes: usize,
     /// Answers under way or waiting.
     pub inside: usize,
+    /// Positions that are kept for later requests, and that there are in all.
+    pub kept: usize,
+    pub positions: usize,
     /// Requests that use it.
     pub users: usize,
     /// Since the last of them, if there is none.
@@ -123,6 +126,14 @@ impl Models {
     /// Unloads one when nobody uses it any more, for which it waits; false if it still is used then.
     pub(crate) async fn unload(&self, name: &str, wait: Duration) -> Result<bool, Refusal> {
         Ok(self.0.unload(self.find(Some(name))?, wait).await)
+    }
+    /// Writes what a loaded model keeps. Returns how many positions that are, if there is a place for them.
+    pub(crate) fn save(&self, served: &Served) -> Result<Option<usize>, Refusal> {
+        self.0.save(self.find(Some(&served.name))?, &served.model)
+    }
+    /// Writes what all keep that are loaded.
+    pub(crate) fn save_all(&self) {
+        self.0.save_all();
     }
     /// A model's own name.
     pub(crate) fn root(&self, name: &str) -> Result<&str, Refusal> {

@@ -1,5 +1,7 @@
 //! Which models are loaded: each is brought once, by whoever asks for it first, and shared; the longest
 //! idle ones make room. A model that somebody uses stays.
+mod saving;
+
 use super::State;
 use super::keep::Keep;
 use super::slot::{Loaded, Outcome, Slot, Slots, Stage};
@@ -7,6 +9,7 @@ use super::source::{Failure, Offer};
 use crate::config::{Config, Log};
 use crate::gate::Gate;
 use crate::refusal::{Kind, Refusal};
+use rinfer_engine::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,11 +67,14 @@ impl Pool {
                 Stage::Here(loaded, _) => Some(loaded),
                 _ => None,
             };
+            let writer = loaded.and_then(|loaded| loaded.model.writer());
             State {
                 name: slot.stage.name(),
                 context: loaded.map(|loaded| loaded.model.context()),
                 bytes: slot.bytes,
                 inside: loaded.map_or(0, |loaded| loaded.gate.inside()),
+                kept: writer.map_or(0, Model::kept),
+                positions: writer.map_or(0, |model| model.limits().positions),
                 users: slot.users,
                 idle: slot.since.filter(|_| slot.is_idle()).map(|since| since.elapsed()),
                 keep: match slot.stage {
@@ -208,7 +214,7 @@ impl Pool {
             _ => Outcome::Failed(Failure::told(refusal.message.clone()), refusal),
         })?;
         // Their memory is given back before it is needed.
-        drop(unloaded);
+        unloaded.into_iter().for_each(|(other, stage)| self.part(other, stage));
         let start = Instant::now();
         let model = offer.source.load().map_err(|failure| self.failed(index, failure))?;
         (self.log)(&format!("loaded {} in {:.2} s", offer.names[0], start.elapsed().as_secs_f64()));
@@ -222,7 +228,7 @@ impl Pool {
         Outcome::Failed(failure, Refusal::new(Kind::Failed, text).code("model_not_loaded"))
     }
     /// Keeps bytes for a model that comes, and takes out what makes room for it.
-    fn make_room(&self, index: usize, bytes: usize) -> Result<Vec<Stage>, Refusal> {
+    fn make_room(&self, index: usize, bytes: usize) -> Result<Vec<(usize, Stage)>, Refusal> {
         let mut slots = self.slots();
         slots.all[index].known = Some(bytes);
         let idle = self.room(&slots, index, bytes)?;
@@ -232,7 +238,7 @@ impl Pool {
                 break;
             }
             (self.log)(&format!("unloaded {} for {}", self.name(other), self.name(index)));
-            unloaded.push(slots.all[other].leave());
+            unloaded.push((other, slots.all[other].leave()));
         }
         slots.all[index].bytes = bytes;
         Ok(unloaded)
@@ -288,7 +294,8 @@ impl Pool {
             };
             if let Some(unloaded) = unloaded {
                 (self.log)(&format!("unloaded {}, as was asked", self.name(index)));
-                let _ = tokio::task::spawn_blocking(move || drop(unloaded)).await;
+                let pool = self.clone();
+                let _ = tokio::task::spawn_blocking(move || pool.part(index, unloaded)).await;
                 return true;
             }
             if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
@@ -297,14 +304,17 @@ impl Pool {
         }
     }
     /// Unloads what was idle for long enough, for ever.
-    pub async fn reap(&self) {
+    pub async fn reap(self: &Arc<Pool>) {
         let mut changed = self.changed.subscribe();
         loop {
             changed.borrow_and_update();
             let (unloaded, next) = self.expired();
             if !unloaded.is_empty() {
                 // It takes a while: no work for the threads that serve.
-                let _ = tokio::task::spawn_blocking(move || drop(unloaded)).await;
+                let pool = self.clone();
+                let part = move |(index, stage)| pool.part(index, stage);
+                let all = move || unloaded.into_iter().for_each(part);
+                let _ = tokio::task::spawn_blocking(all).await;
                 self.tell();
             }
             let next = async {
@@ -317,7 +327,7 @@ impl Pool {
         }
     }
     /// Takes out what was idle for long enough, and says when the next will be.
-    fn expired(&self) -> (Vec<Stage>, Option<Instant>) {
+    fn expired(&self) -> (Vec<(usize, Stage)>, Option<Instant>) {
         let (now, mut unloaded, mut next) = (Instant::now(), Vec::new(), None::<Instant>);
         for (i, slot) in self.slots().all.iter_mut().enumerate() {
             let Stage::Here(_, Keep::For(time)) = slot.stage else { continue };
@@ -325,7 +335,7 @@ impl Pool {
             let end = since + time;
             if end <= now {
                 (self.log)(&format!("unloaded {}, which nobody used", self.name(i)));
-                unloaded.push(slot.leave());
+                unloaded.push((i, slot.leave()));
             } else {
                 next = next.into_iter().chain([end]).min();
             }

@@ -17,6 +17,15 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// Why it can't be.
     fn load(&self) -> Result<Brought, Failure>;
+    /// Writes what the model keeps of requests to where [`Source::load`] finds it, when it is unloaded and at
+    /// the server's end. Returns how many positions that are; none if there is no such place.
+    ///
+    /// # Errors
+    /// Why it can't be written.
+    fn save(&self, model: &Model) -> Result<Option<usize>, Failure> {
+        let _ = model;
+        Ok(None)
+    }
 }
 
 /// A model that is loaded, by what it is for.
@@ -31,6 +40,13 @@ pub enum Brought {
 }
 
 impl Brought {
+    /// What keeps what requests computed.
+    pub(crate) fn writer(&self) -> Option<&Model> {
+        match self {
+            Brought::Writer(model, _) => Some(model),
+            Brought::Embedder(_) | Brought::Reranker(_) => None,
+        }
+    }
     /// Tokens of a text at most.
     pub(crate) fn context(&self) -> usize {
         match self {

@@ -138,3 +138,14 @@ fn answers_are_listed_and_ended() {
         assert_eq!(get(&server, "/admin/generations").json()["generations"], json!([]));
     }
 }
+
+#[test]
+fn what_has_no_place_is_not_saved() {
+    let server = keyed(Rig::default());
+    let body = json!({"model": "scripted"});
+    let answer = post(&server, "/admin/models/save", &body);
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (400, "no_sessions".into())
+    );
+}

@@ -1,5 +1,5 @@
 //! Chat completions: their shapes, whole and streamed.
-use crate::rig::{CREATED, Rig, asking};
+use crate::rig::{CREATED, Rig, Running, asking};
 use serde_json::{Value, json};
 
 const WEATHER: &str = r#"Let me see.<tool_call>
@@ -364,6 +364,62 @@ fn k1_k6_prompts_are_not_computed_twice() {
     );
     assert!(ask(&longer).1 > most);
     assert_eq!(ask(&long).0, first);
+}
+
+/// K4: a prompt that is not to be kept is not, and takes nothing.
+#[test]
+fn k4_private_prompts_leave_nothing() {
+    let server = Rig::saying("Yes, of course.").start();
+    let routes = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/completions"];
+    let cached = |path: &str, private: bool| {
+        let mut body = match path {
+            "/v1/responses" => json!({"input": "Is it kept?"}),
+            "/v1/completions" => json!({"prompt": "Go on: is it kept?"}),
+            _ => asking(json!({"max_tokens": 20})),
+        };
+        body["model"] = "scripted".into();
+        body["cache_prompt"] = (!private).into();
+        let response = server.post(path, &body);
+        let answer = response.json();
+        let usage = &answer["usage"];
+        let of = ["prompt_tokens_details", "input_tokens_details"].map(|key| &usage[key]);
+        let found = of.iter().find_map(|details| details["cached_tokens"].as_u64());
+        found.or(usage["cache_read_input_tokens"].as_u64()).unwrap()
+    };
+    for path in routes {
+        assert_eq!((cached(path, true), cached(path, true)), (0, 0), "{path}");
+        let kept = |server: &Running| {
+            let text = server.get("/metrics").text();
+            let line =
+                text.lines().find(|l| l.starts_with("rinfer_kept_positions{model=\"scripted"));
+            line.unwrap().rsplit(' ').next().unwrap().parse::<usize>().unwrap()
+        };
+        let before = kept(&server);
+        assert_eq!(cached(path, true), 0, "{path}");
+        assert_eq!(kept(&server), before, "{path}");
+    }
+    assert_eq!(cached(routes[0], false), 0, "nothing was left");
+    assert!(cached(routes[0], false) > 0);
+    assert_eq!(cached(routes[0], true), 0, "nothing is taken");
+    let wrong = server.chat(json!({"cache_prompt": "no"})).json()["error"].clone();
+    assert_eq!(wrong["param"], "cache_prompt", "{wrong}");
+}
+
+/// Several answers to one prompt compute it once, but for its last token.
+#[test]
+fn n_answers_compute_a_prompt_once() {
+    let server = Rig { slots: 4, queue: 8, ..Rig::saying("Yes, of course.") }.start();
+    let counted = |name: &str| {
+        let text = server.get("/metrics").text();
+        let line = text.lines().find(|line| line.starts_with(&format!("rinfer_{name} "))).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let answer = server.chat(json!({"n": 4})).json();
+    let prompt = answer["usage"]["prompt_tokens"].as_u64().unwrap();
+    assert_eq!(answer["choices"].as_array().unwrap().len(), 4);
+    assert_eq!(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    assert_eq!(counted("prompt_tokens_total"), 4 * prompt);
+    assert_eq!(counted("cached_tokens_total"), 3 * (prompt - 1));
 }
 
 #[test]
