@@ -10,6 +10,7 @@ use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
 use crate::sample::Sampling;
 use crate::saved::Restored;
 use crate::session::Session;
+use crate::turn::{Part, Scored};
 use rinfer_grammar::{Matcher, Vocabulary};
 use rinfer_text::stream::Decoder;
 use rinfer_text::template::DateTime;
@@ -67,10 +68,24 @@ impl Model {
     /// # Errors
     /// A text that leaves no room in the context, or an option out of its range.
     pub fn complete(&self, text: &str, sampling: &Sampling) -> Result<Answer> {
-        let prompt = self.language().encode(text);
+        self.go_on(self.language().encode(text), sampling, None)
+    }
+
+    /// Goes on from tokens, in text. Nothing is added to the prompt. `logprobs` asks how probable each token
+    /// was, and this many most probable ones: [`Answer::scores`].
+    ///
+    /// # Errors
+    /// As [`Model::complete`]; a token that the vocabulary has not.
+    pub fn go_on(
+        &self,
+        prompt: Vec<TokenId>,
+        sampling: &Sampling,
+        logprobs: Option<usize>,
+    ) -> Result<Answer> {
         let usage = Usage { prompt: prompt.len(), ..Usage::default() };
         let text = Text::new(self.0.language.clone(), &sampling.stop, false);
         let mut request = self.constrained(prompt, sampling)?;
+        request.logprobs = logprobs;
         if !sampling.stop.is_empty() {
             let mut watched = text.clone();
             request.until = Some(Box::new(move |id| {
@@ -79,7 +94,8 @@ impl Model {
             }));
         }
         let events = self.submit(request)?;
-        Ok(Answer { _model: self.clone(), events, text, over: false, finish: None, usage })
+        let (scores, _model) = (logprobs.map(|_| Vec::new()), self.clone());
+        Ok(Answer { events, text, scores, over: false, finish: None, usage, _model })
     }
 
     /// Goes on from tokens, in tokens. Nothing is added to the prompt, and stop texts do not apply.
@@ -194,6 +210,7 @@ impl Model {
 pub struct Answer {
     events: Events,
     text: Text,
+    scores: Option<Vec<Scored>>,
     over: bool,
     finish: Option<Finish>,
     usage: Usage,
@@ -218,6 +235,10 @@ impl Answer {
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
     }
+    /// The tokens so far that were not taken yet, if they were asked for; those of a stop text among them.
+    pub fn scores(&mut self) -> Vec<Scored> {
+        self.scores.as_mut().map(std::mem::take).unwrap_or_default()
+    }
 }
 
 impl Iterator for Answer {
@@ -232,7 +253,12 @@ impl Iterator for Answer {
                 }
                 Event::Token(chosen) => {
                     self.usage.generated += 1;
-                    self.text.push(chosen.id)
+                    let id = chosen.id;
+                    if let Some(scores) = &mut self.scores {
+                        let bytes = self.text.language.tokenizer.bytes(id.0).to_vec();
+                        scores.push(Scored { chosen, bytes, part: Part::Content });
+                    }
+                    self.text.push(id)
                 }
                 Event::Done(finish, usage) => {
                     (self.finish, self.usage, self.over) = (Some(finish), usage, true);

@@ -114,6 +114,7 @@ fn is_default(value: &Value) -> bool {
         Value::Bool(on) => !on,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty(),
+        Value::String(text) => text.is_empty(),
         _ => false,
     }
 }

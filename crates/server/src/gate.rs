@@ -26,9 +26,16 @@ impl Gate {
     /// Lets a request for `places` sequences in.
     ///
     /// # Errors
-    /// If too many are inside; the message says how many may be.
+    /// If too many are inside, or would be in any case; the message says how many may be.
     pub fn enter(&self, places: usize) -> Result<Pass, Refusal> {
         let most = self.running + self.waiting;
+        if places > most {
+            let message = format!(
+                "{places} answers are asked for at once, and {most} may be under way or waiting: ask for fewer, \
+                 or start the server with a larger --queue"
+            );
+            return Err(Refusal::new(Kind::Invalid, message).code("too_many_answers"));
+        }
         let more = |inside: usize| Some(inside + places).filter(|sum| *sum <= most);
         match self.inside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(Pass { inside: self.inside.clone(), places }),

@@ -116,7 +116,8 @@ pub fn headers(config: &Config, request: &HeaderMap) -> HeaderMap {
         return headers;
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    let shown = HeaderValue::from_static("x-rinfer-ignored, x-request-id, retry-after");
+    let shown =
+        HeaderValue::from_static("x-rinfer-ignored, x-rinfer-truncated, x-request-id, retry-after");
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, shown);
     if let Some(asked) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());

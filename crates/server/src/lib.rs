@@ -22,6 +22,7 @@ mod request;
 mod rerank;
 mod sampling;
 mod serve;
+mod shorten;
 mod tokens;
 mod turn;
 mod voice;

@@ -15,6 +15,9 @@ use std::sync::Arc;
 /// Names the fields of a request that no API documents.
 const IGNORED: HeaderName = HeaderName::from_static("x-rinfer-ignored");
 
+/// Says how many messages of a conversation the model was not told.
+const TRUNCATED: HeaderName = HeaderName::from_static("x-rinfer-truncated");
+
 /// What a request asks for.
 pub enum Wanted {
     /// Something that is known at once.
@@ -31,6 +34,8 @@ pub struct Asked {
     pub voice: Box<dyn Voice>,
     /// Whether it is told as it comes.
     pub stream: bool,
+    /// Messages that the model is not told.
+    pub left_out: usize,
 }
 
 /// What a request is found to ask for.
@@ -99,23 +104,38 @@ async fn respond(
     let mut response = match wanted {
         Wanted::Value(value) => json(&value),
         Wanted::Answer(asked) => {
-            let Asked { served, job, voice, stream } = *asked;
-            if app.stop.is_set() {
-                return Err(Refusal::new(Kind::Stopping, "the server is about to end"));
-            }
             let path = parts.uri.path().to_owned();
-            let generation = app.generations.begin(id.0.clone(), &served, path, stream);
-            let answers = turn::begin(&served, job).await?;
-            let (stop, counts) = (app.stop.clone(), app.clone());
-            let count = Box::new(move |end: &turn::End| counts.meters.answered(end));
-            let broken = BTreeMap::new();
-            Telling { answers, voice, stop, count, broken, generation }.respond(stream).await?
+            tell(app, *asked, id, path).await?
         }
     };
     if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
         && !ignored.is_empty()
     {
         response.headers_mut().insert(IGNORED, names);
+    }
+    Ok(response)
+}
+
+/// Begins an answer and tells it.
+async fn tell(
+    app: &Arc<App>,
+    asked: Asked,
+    id: &RequestId,
+    path: String,
+) -> Result<Response<Body>, Refusal> {
+    let Asked { served, job, voice, stream, left_out } = asked;
+    if app.stop.is_set() {
+        return Err(Refusal::new(Kind::Stopping, "the server is about to end"));
+    }
+    let generation = app.generations.begin(id.0.clone(), &served, path, stream);
+    let answers = turn::begin(&served, job).await?;
+    let (stop, counts) = (app.stop.clone(), app.clone());
+    let count = Box::new(move |end: &turn::End| counts.meters.answered(end));
+    let broken = BTreeMap::new();
+    let telling = Telling { answers, voice, stop, count, broken, generation };
+    let mut response = telling.respond(stream).await?;
+    if left_out > 0 {
+        response.headers_mut().insert(TRUNCATED, left_out.into());
     }
     Ok(response)
 }

@@ -26,8 +26,8 @@ pub struct Job {
 pub enum What {
     /// A conversation.
     Turn(Ask),
-    /// Texts, each of which has `n` answers.
-    Texts(Vec<String>),
+    /// Texts, each of which has `n` answers, and so many log-probabilities of each token.
+    Texts(Vec<Vec<TokenId>>, Option<usize>),
 }
 
 /// A part of an answer.
@@ -99,7 +99,7 @@ impl Drop for Answers {
 pub async fn begin(served: &Arc<Served>, job: Job) -> Result<Answers, Refusal> {
     let texts = match &job.what {
         What::Turn(_) => 1,
-        What::Texts(texts) => texts.len(),
+        What::Texts(texts, _) => texts.len(),
     };
     let pass = served.gate.enter(texts * job.n)?;
     let served = served.clone();
@@ -134,11 +134,11 @@ fn submit(served: &Arc<Served>, job: &Job) -> Result<Vec<Source>, Refusal> {
             let kinds = turns.into_iter().map(|turn| Kinds::Turn(Box::new(turn)));
             sources.extend(kinds.map(|kind| Source::new(kind, served)));
         }
-        What::Texts(texts) => {
+        What::Texts(texts, logprobs) => {
             for text in texts {
                 for k in 0..job.n {
-                    let answer = served.model.complete(text, &seeded(k))?;
-                    sources.push(Source::new(Kinds::Text(answer), served));
+                    let answer = served.model.go_on(text.clone(), &seeded(k), *logprobs)?;
+                    sources.push(Source::new(Kinds::Text(Box::new(answer)), served));
                 }
             }
         }
@@ -158,7 +158,7 @@ struct Source {
 
 enum Kinds {
     Turn(Box<Turn>),
-    Text(Answer),
+    Text(Box<Answer>),
 }
 
 impl Source {
@@ -213,9 +213,12 @@ impl Source {
     }
     /// Tokens of what is said, since this was last asked.
     fn scores(&mut self) -> Vec<Score> {
-        let Kinds::Turn(turn) = &mut self.kind else { return Vec::new() };
+        let scores = match &mut self.kind {
+            Kinds::Turn(turn) => turn.scores(),
+            Kinds::Text(answer) => answer.scores(),
+        };
         let tokenizer = &self.tokenizer;
-        let said = turn.scores().into_iter().filter(|scored| scored.part == Part::Content);
+        let said = scores.into_iter().filter(|scored| scored.part == Part::Content);
         let bytes = |(id, logprob): (TokenId, f32)| (tokenizer.bytes(id.0).to_vec(), logprob);
         let score = |scored: Scored| Score {
             bytes: scored.bytes,

@@ -8,6 +8,7 @@ use crate::models::Served;
 use crate::refusal::Refusal;
 use crate::request::{Asked, Wanted};
 use crate::sampling::{self, Form};
+use crate::shorten;
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
 use serde_json::Value;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub const FATES: Fates = &[
     ("cache_control", Inert("what was computed is kept while there is room")),
     ("container", Refused("nothing is run here")),
-    ("context_management", Refused("conversations are never cut")),
+    ("context_management", Refused("use truncation")),
     ("inference_geo", Inert("there is one place")),
     ("mcp_servers", Refused("nothing is fetched")),
     ("metadata", Inert("nothing is kept")),
@@ -31,7 +32,7 @@ pub fn read(
     mut fields: Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
-    let ask = read::read(&mut fields, ignored)?;
+    let mut ask = read::read(&mut fields, ignored)?;
     let most = fields.count("max_tokens")?;
     let most = fields.needed("max_tokens", most)?;
     let stops = stops(&mut fields)?;
@@ -44,15 +45,18 @@ pub fn read(
         (sampling.think, sampling.think_budget) = (think, budget.or(sampling.think_budget));
     }
     let stream = fields.flag("stream")?.unwrap_or(false);
+    let shortened = shorten::read(&mut fields)?;
     fields.finish(FATES, ignored)?;
+    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
-    let voice = Spoken::new(id, served.name.clone(), named);
+    let voice = Spoken::new(id, served.name.clone(), named, left_out);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
     Ok(Wanted::Answer(Box::new(Asked {
         served: served.clone(),
         job,
         voice: Box::new(voice),
         stream,
+        left_out,
     })))
 }
 

@@ -17,6 +17,8 @@ pub struct Spoken {
     /// Whether the last block is still open.
     open: bool,
     end: Option<End>,
+    /// Messages that the model was not told.
+    left_out: usize,
 }
 
 enum Block {
@@ -26,8 +28,9 @@ enum Block {
 }
 
 impl Spoken {
-    pub fn new(id: String, model: String, named: String) -> Spoken {
-        Spoken { id, model, named, prompt: 0, blocks: Vec::new(), open: false, end: None }
+    pub fn new(id: String, model: String, named: String, left_out: usize) -> Spoken {
+        let (blocks, open) = (Vec::new(), false);
+        Spoken { id, model, named, prompt: 0, blocks, open, end: None, left_out }
     }
     /// Closes the block that is open, and opens this one.
     fn start(&mut self, block: Block, frames: &mut Vec<Frame>) {
@@ -83,10 +86,14 @@ impl Spoken {
     fn usage(&self) -> Value {
         let usage = self.end.as_ref().map(|end| end.usage).unwrap_or_default();
         let prompt = if self.end.is_some() { usage.prompt } else { self.prompt };
-        json!({
+        let mut told = json!({
             "input_tokens": prompt - usage.cached, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": usage.cached, "output_tokens": usage.generated,
-        })
+        });
+        if self.left_out > 0 {
+            told["truncated_messages"] = self.left_out.into();
+        }
+        told
     }
     fn message(&self) -> Value {
         let (reason, stop) = self.reason();

@@ -8,6 +8,7 @@ use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
+use crate::shorten;
 use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
 use rinfer_engine::turn::Ask;
@@ -67,13 +68,16 @@ pub fn read(
     let stream = fields.flag("stream")?.unwrap_or(false);
     let (n, counts) = (answers(&mut fields)?, include_usage(&mut fields, ignored)?);
     let logprobs = logprobs(&mut fields)?;
+    let shortened = shorten::read(&mut fields)?;
     fields.finish(FATES, ignored)?;
-    let ask = Ask { messages, tools, choice, single, vars, logprobs };
+    let mut ask = Ask { messages, tools, choice, single, vars, logprobs };
+    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
     let voice = Chat {
         id: app.config.name("chatcmpl-"),
         created: (app.config.clock)(),
         model: served.name.clone(),
         counts,
+        left_out,
         choices: (0..n).map(|_| Choice::default()).collect(),
         names: (0..n).map(|_| app.config.name("call_")).collect(),
     };
@@ -83,6 +87,7 @@ pub fn read(
         job,
         voice: Box::new(voice),
         stream,
+        left_out,
     })))
 }
 
@@ -106,6 +111,8 @@ struct Chat {
     model: String,
     /// Whether a stream ends with what was counted.
     counts: bool,
+    /// Messages that the model was not told.
+    left_out: usize,
     choices: Vec<Choice>,
     /// What each answer's calls are named after.
     names: Vec<String>,
@@ -136,7 +143,11 @@ impl Chat {
     }
     fn usage(&self) -> Value {
         let ends: Vec<End> = self.choices.iter().filter_map(|choice| choice.end.clone()).collect();
-        usage(&ends, self.choices.len())
+        let mut usage = usage(&ends, self.choices.len());
+        if self.left_out > 0 {
+            usage["truncated_messages"] = self.left_out.into();
+        }
+        usage
     }
 }
 

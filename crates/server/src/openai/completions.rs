@@ -1,4 +1,5 @@
 //! `POST /v1/completions`: texts that go on.
+use super::logprobs::Legacy;
 use super::{answers, done, include_usage, reason, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
@@ -7,20 +8,22 @@ use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
-use crate::turn::{End, Job, What};
+use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
+use rinfer_engine::batch::TokenId;
 use rinfer_text::reply::Delta;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Tokens of an answer to a request that says nothing, as OpenAI has it.
 const DEFAULT_TOKENS: usize = 16;
+/// Tokens whose log-probabilities may be told beside the chosen one's.
+const MOST_LOGPROBS: usize = 20;
 
 /// What is documented and not read.
 pub const FATES: Fates = &[
-    ("best_of", Refused("ask for several answers by n, and choose")),
-    ("logprobs", Refused("log-probabilities are not given here")),
     ("suffix", Refused("the text between two others is not asked for here")),
+    ("truncation", Refused("a text has no turns that could be left out: shorten it")),
     ("user", Inert("nobody is watched")),
 ];
 
@@ -31,17 +34,26 @@ pub fn read(
     mut fields: Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
-    let texts = texts(fields.value("prompt"))?;
+    let prompt = fields.value("prompt");
+    let prompts = prompts(fields.needed("prompt", prompt)?, served)?;
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
     let asked = fields.count("max_tokens")?.or(sampling.max_tokens).unwrap_or(DEFAULT_TOKENS);
     sampling::bound(&mut sampling, [Some(asked)], &app.config);
     let stream = fields.flag("stream")?.unwrap_or(false);
     let echo = fields.flag("echo")?.unwrap_or(false);
     let (n, counts) = (answers(&mut fields)?, include_usage(&mut fields, ignored)?);
+    let logprobs = logprobs(&mut fields, echo)?;
+    if let Some(other) = fields.count("best_of")?.filter(|best| *best != n) {
+        let text = format!(
+            "is {other}, and not n, which is {n}: ask for several answers by n, and choose"
+        );
+        return Err(Refusal::field("best_of", text).code("unsupported_parameter"));
+    }
     fields.finish(FATES, ignored)?;
+    let (prompts, texts): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let choices = texts.iter().flat_map(|text| {
-        std::iter::repeat_with(|| Choice { echo: echo.then(|| text.clone()), ..Choice::default() })
-            .take(n)
+        let echo = echo.then(|| text.clone());
+        std::iter::repeat_with(move || Choice { echo: echo.clone(), ..Choice::default() }).take(n)
     });
     let voice = Completion {
         id: app.config.name("cmpl-"),
@@ -51,31 +63,52 @@ pub fn read(
         choices: choices.collect(),
         answers: n,
     };
-    let job = Job { what: What::Texts(texts), sampling, n };
+    let job = Job { what: What::Texts(prompts, logprobs), sampling, n };
     Ok(Wanted::Answer(Box::new(Asked {
         served: served.clone(),
         job,
         voice: Box::new(voice),
         stream,
+        left_out: 0,
     })))
 }
 
-/// `prompt`: a text or several.
-fn texts(prompt: Option<Value>) -> Result<Vec<String>, Refusal> {
-    let what = "a string or a list of strings";
-    let all = match prompt {
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(list)) if !list.is_empty() => {
-            let text = |v: Value| match v {
-                Value::String(text) => Ok(text),
-                other => Err(expected("prompt", what, &other)),
-            };
-            list.into_iter().map(text).collect::<Result<_, _>>()?
+/// `prompt`: a text or its tokens, or a list of either. Each as tokens and as a text.
+fn prompts(prompt: Value, served: &Served) -> Result<Vec<(Vec<TokenId>, String)>, Refusal> {
+    const WHAT: &str = "a string, a list of token ids, or a list of either";
+    let language = served.model.language();
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    let one = |at: &str, value: &Value| match value {
+        Value::String(text) => Ok((language.encode(text), text.clone())),
+        Value::Array(ids) if !ids.is_empty() => {
+            let ids: Option<Vec<u32>> = ids.iter().map(id).collect();
+            let ids = ids.ok_or_else(|| expected(at, WHAT, value))?;
+            let text = language.tokenizer.decode(&ids, true);
+            Ok((ids.into_iter().map(TokenId).collect(), text))
         }
-        Some(other) => return Err(expected("prompt", what, &other)),
-        None => return Err(Refusal::field("prompt", "is missing")),
+        other => Err(expected(at, WHAT, other)),
     };
-    Ok(all)
+    match &prompt {
+        Value::Array(list) if list.iter().any(|value| value.is_string() || value.is_array()) => {
+            let each = list.iter().enumerate();
+            each.map(|(i, value)| one(&format!("prompt[{i}]"), value)).collect()
+        }
+        single => Ok(vec![one("prompt", single)?]),
+    }
+}
+
+/// `logprobs`: how many tokens are told beside the chosen one.
+fn logprobs(fields: &mut Fields, echo: bool) -> Result<Option<usize>, Refusal> {
+    match fields.count("logprobs")? {
+        Some(n) if n > MOST_LOGPROBS => {
+            Err(Refusal::field("logprobs", format_args!("is {n}: allowed is 0 to {MOST_LOGPROBS}")))
+        }
+        Some(_) if echo => {
+            let text = "of a prompt's tokens are not given: leave out echo or this";
+            Err(Refusal::field("logprobs", text).code("unsupported_parameter"))
+        }
+        asked => Ok(asked),
+    }
 }
 
 /// An answer as far as it was told.
@@ -84,6 +117,7 @@ struct Choice {
     /// The prompt, if it is to come first.
     echo: Option<String>,
     text: String,
+    scores: Legacy,
     end: Option<End>,
 }
 
@@ -105,8 +139,9 @@ impl Completion {
             "choices": choices,
         })
     }
-    fn frame(&self, i: usize, text: &str, reason: Option<&str>) -> Frame {
-        let mut chunk = self.object(json!([choice(i, text, reason)]));
+    fn frame(&mut self, i: usize, text: &str, reason: Option<&str>) -> Frame {
+        let logprobs = self.choices[i].scores.untold();
+        let mut chunk = self.object(json!([choice(i, text, logprobs, reason)]));
         if self.counts {
             chunk["usage"] = Value::Null;
         }
@@ -118,25 +153,28 @@ impl Completion {
     }
 }
 
-fn choice(i: usize, text: &str, reason: Option<&str>) -> Value {
-    json!({"index": i, "text": text, "logprobs": null, "finish_reason": reason})
+fn choice(i: usize, text: &str, logprobs: Value, reason: Option<&str>) -> Value {
+    json!({"index": i, "text": text, "logprobs": logprobs, "finish_reason": reason})
 }
 
 impl Voice for Completion {
     fn begin(&mut self, _: usize) -> Vec<Frame> {
-        for choice in &mut self.choices {
-            choice.text.extend(choice.echo.take());
+        let mut frames = Vec::new();
+        for i in 0..self.choices.len() {
+            let Some(echo) = self.choices[i].echo.take() else { continue };
+            frames.push(self.frame(i, &echo, None));
+            self.choices[i].text = echo;
         }
-        let echoed = |(i, choice): (usize, &Choice)| {
-            (!choice.text.is_empty()).then(|| self.frame(i, &choice.text, None))
-        };
-        self.choices.iter().enumerate().filter_map(echoed).collect()
+        frames
     }
     fn delta(&mut self, i: usize, delta: Delta) -> Vec<Frame> {
         // There are no thoughts or calls in a text.
         let Delta::Content(text) = delta else { return Vec::new() };
         self.choices[i].text += &text;
         vec![self.frame(i, &text, None)]
+    }
+    fn scores(&mut self, i: usize, scores: Vec<Score>) {
+        self.choices[i].scores.push(scores);
     }
     fn end(&mut self, i: usize, end: End) -> Vec<Frame> {
         let frame = self.frame(i, "", Some(reason(&end)));
@@ -150,7 +188,9 @@ impl Voice for Completion {
         vec![Frame::data(&refusal.body(Dialect::OpenAi))]
     }
     fn whole(self: Box<Self>) -> Value {
-        let one = |(i, c): (usize, &Choice)| choice(i, &c.text, c.end.as_ref().map(reason));
+        let one = |(i, c): (usize, &Choice)| {
+            choice(i, &c.text, c.scores.all(), c.end.as_ref().map(reason))
+        };
         let mut whole = self.object(self.choices.iter().enumerate().map(one).collect());
         whole["usage"] = self.usage();
         whole

@@ -320,3 +320,82 @@ fn fields_of_another_api() {
         assert!(response.text().contains("Hello!"));
     }
 }
+
+/// X1, X7: if a request asks for that, the oldest turns are left out, as few as can be, and it is told;
+/// what the model is told first and the last turn stay. The same on each API.
+#[test]
+fn x1_x7_turns_are_left_out_if_that_is_asked_for() {
+    let server = Rig::default().start();
+    let mut turns = Vec::new();
+    for i in 0..20 {
+        let text = format!("{i:0>40}");
+        turns.push(json!({"role": "user", "content": text}));
+        turns.push(json!({"role": "assistant", "content": text}));
+    }
+    turns.push(json!({"role": "user", "content": "Hi"}));
+    let told = [vec![json!({"role": "system", "content": "S"})], turns.clone()].concat();
+    let bodies = |word: &str, last: &str| {
+        let (mut turns, mut told) = (turns.clone(), told.clone());
+        turns[40]["content"] = last.into();
+        told[41]["content"] = last.into();
+        [
+            (
+                "/v1/chat/completions",
+                json!({"messages": told, "max_tokens": 100, "truncation": word}),
+            ),
+            (
+                "/v1/responses",
+                json!({
+                    "instructions": "S", "input": turns, "max_output_tokens": 100, "truncation": word,
+                }),
+            ),
+            (
+                "/v1/messages",
+                json!({
+                    "system": "S", "messages": turns, "max_tokens": 100, "truncation": word,
+                }),
+            ),
+        ]
+    };
+    let ask = |path: &str, mut body: Value, stream: bool| {
+        body["model"] = "scripted".into();
+        body["stream"] = stream.into();
+        server.post(path, &body)
+    };
+    // Eight turns of 97 tokens and the 29 of all else leave room for 100.
+    for (path, body) in bodies("auto", "Hi") {
+        let response = ask(path, body.clone(), false);
+        assert_eq!(response.status, 200, "{path}");
+        assert_eq!(response.header("x-rinfer-truncated"), Some("24"), "{path}");
+        let usage = response.json()["usage"].clone();
+        assert_eq!(usage["truncated_messages"], 24);
+        let cached = usage["cache_read_input_tokens"].as_u64().unwrap_or(0);
+        let prompt = usage["prompt_tokens"].as_u64().or(usage["input_tokens"].as_u64()).unwrap();
+        assert_eq!(prompt + cached, 8 * 97 + 29, "{path}");
+        let streamed = ask(path, body, true);
+        assert_eq!(streamed.header("x-rinfer-truncated"), Some("24"), "{path}");
+    }
+    for (path, body) in bodies("disabled", "Hi") {
+        let refused = ask(path, body, false);
+        assert_eq!((refused.status, refused.header("x-rinfer-truncated")), (400, None), "{path}");
+        assert!(refused.text().contains("1969 tokens"), "{path}");
+    }
+    // The last turn is never cut.
+    for (path, body) in bodies("auto", &"x".repeat(CONTEXT)) {
+        let refused = ask(path, body, false);
+        assert_eq!(refused.status, 400, "{path}");
+        let text = refused.text();
+        assert!(
+            text.contains(&format!("{} tokens", CONTEXT + 27)) && text.contains("1000"),
+            "{text}"
+        );
+    }
+    for (path, body) in bodies("middle", "Hi") {
+        let refused = ask(path, body, false);
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.text().contains("truncation: 'middle'"), "{path}");
+    }
+    let short = server.chat(json!({"truncation": "auto"}));
+    assert_eq!((short.status, short.header("x-rinfer-truncated")), (200, None));
+    assert_eq!(short.json()["usage"].get("truncated_messages"), None);
+}

@@ -444,3 +444,98 @@ fn completions() {
         chunks.iter().map(|c| c["choices"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(streamed, "Go on: and on.");
 }
+
+/// A completion's prompt as tokens, alone and several, and in the same list as texts.
+#[test]
+fn completions_of_tokens() {
+    let server = Rig::saying(" and on.").start();
+    let ask = |prompt: Value, more: Value| {
+        let mut body = json!({"model": "scripted", "prompt": prompt, "max_tokens": 4});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post("/v1/completions", &body)
+    };
+    let ids = crate::rig::ids("Go on:");
+    let one = ask(json!(ids), json!({"echo": true})).json();
+    assert_eq!(one["choices"][0]["text"], "Go on: and");
+    // Nothing is added to tokens.
+    assert_eq!(one["usage"]["prompt_tokens"], 6);
+    let several = ask(json!([ids, "Go on:", ids]), json!({"n": 2, "echo": true})).json();
+    let choices = several["choices"].as_array().unwrap();
+    assert_eq!(choices.len(), 6);
+    assert!(choices.iter().enumerate().all(|(i, c)| c["index"] == i && c["text"] == "Go on: and"));
+    assert_eq!(several["usage"]["prompt_tokens"], 6 + 7 + 6);
+    let mut texts = vec![String::new(); 3];
+    for chunk in ask(json!([ids, "Go on:", "x"]), json!({"stream": true})).chunks() {
+        let choice = &chunk["choices"][0];
+        texts[choice["index"].as_u64().unwrap() as usize] += choice["text"].as_str().unwrap();
+    }
+    assert_eq!(&texts[..2], [" and", " and"]);
+    for (prompt, says) in [
+        (json!([]), "prompt"),
+        (json!([[]]), "prompt[0]"),
+        (json!([1, -1]), "prompt"),
+        (json!([1, 1.5]), "prompt"),
+        (json!([["x"], [1]]), "prompt[0]"),
+        (json!(["x", 1]), "prompt[1]"),
+        (json!([256]), "256"),
+        (json!({"text": "x"}), "prompt"),
+        (Value::Null, "prompt"),
+    ] {
+        let refused = ask(prompt.clone(), json!({}));
+        assert_eq!(refused.status, 400, "{prompt}");
+        assert!(refused.text().contains(says), "{prompt}");
+    }
+    let many = ask(json!(vec!["x"; 20]), json!({}));
+    assert_eq!(many.status, 400);
+    assert_eq!(many.json()["error"]["code"], "too_many_answers");
+}
+
+/// L8: log-probabilities of completions, whole and streamed, in OpenAI's older shape.
+#[test]
+fn l8_logprobs_of_completions() {
+    let text = "é日!";
+    let server = Rig::saying(text).start();
+    let ask = |more: Value| {
+        let mut body = json!({"model": "scripted", "prompt": "Go on:"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post("/v1/completions", &body)
+    };
+    let whole = ask(json!({"logprobs": 2})).json()["choices"][0].clone();
+    assert_eq!(whole["text"], text);
+    let told = &whole["logprobs"];
+    let tokens = ["bytes:\\xc3", "bytes:\\xa9", "bytes:\\xe6", "bytes:\\x97", "bytes:\\xa5", "!"];
+    assert_eq!(told["tokens"], json!(tokens));
+    assert_eq!(told["text_offset"], json!([0, 0, 1, 1, 1, 2]));
+    for (i, token) in tokens.iter().enumerate() {
+        let own = told["token_logprobs"][i].as_f64().unwrap();
+        assert!((-0.01..=0.0).contains(&own), "{own}");
+        let top = told["top_logprobs"][i].as_object().unwrap();
+        assert!(top.len() == 2 && top[*token] == own, "{top:?}");
+    }
+    let only = ask(json!({"logprobs": 0})).json()["choices"][0]["logprobs"].clone();
+    assert_eq!(only["top_logprobs"][5].as_object().unwrap().len(), 1);
+    let mut streamed =
+        json!({"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []});
+    for chunk in ask(json!({"logprobs": 2, "stream": true})).chunks() {
+        let logprobs = &chunk["choices"][0]["logprobs"];
+        for (name, all) in streamed.as_object_mut().unwrap() {
+            all.as_array_mut()
+                .unwrap()
+                .extend(logprobs[name].as_array().cloned().unwrap_or_default());
+        }
+    }
+    assert_eq!(&streamed, told);
+    for (more, param) in [
+        (json!({"logprobs": 21}), "logprobs"),
+        (json!({"logprobs": true}), "logprobs"),
+        (json!({"logprobs": 1, "echo": true}), "logprobs"),
+        (json!({"best_of": 2}), "best_of"),
+        (json!({"suffix": "x"}), "suffix"),
+        (json!({"truncation": "auto"}), "truncation"),
+    ] {
+        let refused = ask(more.clone());
+        assert_eq!(refused.status, 400, "{more}");
+        assert_eq!(refused.json()["error"]["param"], param, "{more}");
+    }
+    assert_eq!(ask(json!({"best_of": 1, "suffix": "", "logprobs": null})).status, 200);
+}

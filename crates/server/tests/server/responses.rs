@@ -201,7 +201,7 @@ fn a9_what_agents_send() {
     for (more, param) in [
         (json!({"input": []}), "input"),
         (json!({"input": [{"type": "item_reference", "id": "x"}]}), "input[0].type"),
-        (json!({"truncation": "auto"}), "truncation"),
+        (json!({"truncation": "some"}), "truncation"),
         (json!({"background": true}), "background"),
         (json!({"input": null}), "input"),
         (json!({"text": {"format": {"type": "xml"}}}), "text.format.type"),

@@ -13,6 +13,7 @@ use crate::models::Served;
 use crate::refusal::{Kind, Refusal};
 use crate::request::{Asked, Wanted};
 use crate::sampling;
+use crate::shorten;
 use crate::turn::{Job, What};
 use rinfer_engine::turn::Ask;
 use rinfer_text::chat::{Content, Message, Role, Tool};
@@ -23,7 +24,7 @@ use voice::Spoken;
 /// What is documented and not read.
 pub const FATES: Fates = &[
     ("background", Refused("an answer is told to whoever asked for it")),
-    ("context_management", Refused("conversations are never cut")),
+    ("context_management", Refused("use truncation")),
     ("conversation", Refused("use previous_response_id, or send the conversation")),
     ("include", Inert("all that there is is in the response")),
     ("max_tool_calls", Inert("the server runs no tools of its own")),
@@ -44,7 +45,7 @@ const REASONING: Fates = &[
 ];
 
 /// What a response repeats of its request.
-const REPEATED: [&str; 12] = [
+const REPEATED: [&str; 13] = [
     "instructions",
     "max_output_tokens",
     "metadata",
@@ -57,6 +58,7 @@ const REPEATED: [&str; 12] = [
     "tool_choice",
     "tools",
     "top_p",
+    "truncation",
 ];
 
 /// Reads a request.
@@ -98,24 +100,22 @@ pub fn read(
         }
         reasoning.finish(REASONING, ignored)?;
     }
-    if let Some(other) = fields.text("truncation")?.filter(|word| word != "disabled") {
-        return Err(Refusal::field(
-            "truncation",
-            format_args!("'{other}' is not disabled: conversations are never cut"),
-        ));
-    }
+    let shortened = shorten::read(&mut fields)?;
     let (tools, choice) = (declared(&mut fields, ignored)?, tools::choice(&mut fields)?);
     let single = fields.flag("parallel_tool_calls")? == Some(false);
     let stream = fields.flag("stream")?.unwrap_or(false);
     fields.finish(FATES, ignored)?;
-    let voice = Spoken::new(app, served.name.clone(), echo, store.then_some(said));
-    let ask = Ask { messages, tools, choice, single, vars, ..Ask::default() };
+    let mut ask = Ask { messages, tools, choice, single, vars, ..Ask::default() };
+    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
+    let said = store.then_some(said);
+    let voice = Spoken::new(app, served.name.clone(), echo, said, left_out);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
     Ok(Wanted::Answer(Box::new(Asked {
         served: served.clone(),
         job,
         voice: Box::new(voice),
         stream,
+        left_out,
     })))
 }
 
@@ -125,7 +125,7 @@ fn echo(fields: &Fields) -> Map<String, Value> {
         "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
         "previous_response_id": null, "reasoning": {"effort": null, "summary": null}, "store": true,
         "temperature": null, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [],
-        "top_p": null,
+        "top_p": null, "truncation": "disabled",
     });
     let value = |name: &str| fields.peek(name).unwrap_or(&defaults[name]).clone();
     REPEATED.iter().map(|name| ((*name).to_owned(), value(name))).collect()

@@ -29,6 +29,8 @@ pub struct Spoken {
     reply: Reply,
     /// What was said before, if it is to be kept.
     said: Option<Vec<Message>>,
+    /// Messages that the model was not told.
+    left_out: usize,
     store: Arc<Store>,
 }
 
@@ -45,6 +47,7 @@ impl Spoken {
         model: String,
         echo: Map<String, Value>,
         said: Option<Vec<Message>>,
+        left_out: usize,
     ) -> Spoken {
         Spoken {
             id: app.config.name("resp_"),
@@ -59,6 +62,7 @@ impl Spoken {
             sent: 0,
             reply: Reply::default(),
             said,
+            left_out,
             store: app.store.clone(),
         }
     }
@@ -163,7 +167,7 @@ impl Spoken {
             "id": self.id, "object": "response", "created_at": self.created, "status": self.status(),
             "background": false, "model": self.model, "error": null, "incomplete_details": null,
             "output": self.items.iter().enumerate().map(told).collect::<Value>(),
-            "truncation": "disabled", "usage": null,
+            "usage": null,
         });
         response.as_object_mut().into_iter().for_each(|all| all.extend(self.echo.clone()));
         if self.is_cut() {
@@ -180,6 +184,9 @@ impl Spoken {
                 "output_tokens_details": {"reasoning_tokens": end.thoughts},
                 "total_tokens": usage.prompt + usage.generated,
             });
+            if self.left_out > 0 {
+                response["usage"]["truncated_messages"] = self.left_out.into();
+            }
         }
         response
     }
