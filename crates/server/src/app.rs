@@ -1,5 +1,6 @@
 //! The routes, and what they share.
 use crate::config::Config;
+use crate::fields::Spec;
 use crate::generations::Generations;
 use crate::meters::Meters;
 use crate::models::Models;
@@ -7,7 +8,7 @@ use crate::openai::responses::Store;
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::request::{self, Read, json};
 use crate::serve::Stop;
-use crate::{admin, anthropic, guard, openai, rerank, tokens};
+use crate::{admin, anthropic, guard, openai, openapi, rerank, tokens};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -46,17 +47,17 @@ impl App {
 }
 
 /// Routes that take an object.
-const POSTS: &[(&str, Read)] = &[
-    ("/v1/chat/completions", Read::Writer(openai::chat::read)),
-    ("/v1/completions", Read::Writer(openai::completions::read)),
-    ("/v1/responses", Read::Writer(openai::responses::read)),
-    ("/v1/embeddings", Read::Any(openai::embeddings::read)),
-    ("/v1/rerank", Read::Any(rerank::read)),
-    ("/v1/messages", Read::Writer(anthropic::messages::read)),
-    ("/v1/messages/count_tokens", Read::Writer(anthropic::count::read)),
-    ("/tokenize", Read::Writer(tokens::tokenize)),
-    ("/detokenize", Read::Writer(tokens::detokenize)),
-    ("/apply-template", Read::Writer(tokens::apply_template)),
+pub const POSTS: &[(&str, Read, &Spec)] = &[
+    ("/v1/chat/completions", Read::Writer(openai::chat::read), &openai::chat::SPEC),
+    ("/v1/completions", Read::Writer(openai::completions::read), &openai::completions::SPEC),
+    ("/v1/responses", Read::Writer(openai::responses::read), &openai::responses::SPEC),
+    ("/v1/embeddings", Read::Any(openai::embeddings::read), &openai::embeddings::SPEC),
+    ("/v1/rerank", Read::Any(rerank::read), &rerank::SPEC),
+    ("/v1/messages", Read::Writer(anthropic::messages::read), &anthropic::messages::SPEC),
+    ("/v1/messages/count_tokens", Read::Writer(anthropic::count::read), &anthropic::count::SPEC),
+    ("/tokenize", Read::Writer(tokens::tokenize), &tokens::TOKENIZE),
+    ("/detokenize", Read::Writer(tokens::detokenize), &tokens::DETOKENIZE),
+    ("/apply-template", Read::Writer(tokens::apply_template), &tokens::APPLY_TEMPLATE),
 ];
 
 /// All routes.
@@ -64,9 +65,10 @@ pub fn router(app: Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics))
+        .route("/openapi.json", get(document))
         .route("/v1/models", get(models))
         .route("/v1/models/{*id}", get(model));
-    for (path, read) in POSTS {
+    for (path, read, _) in POSTS {
         router = router.route(path, posted(*read));
     }
     router
@@ -120,6 +122,10 @@ async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+async fn document() -> Response<Body> {
+    json(&openapi::document())
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response<Body> {
@@ -179,7 +185,7 @@ mod tests {
             };
             assert_eq!(found, fates.iter().map(row).collect(), "{route}");
         }
-        for (path, _) in POSTS {
+        for (path, ..) in POSTS {
             assert!(
                 text.contains(&format!("`{path}`")) || text.contains(&format!("POST {path}`")),
                 "{path}"

@@ -21,6 +21,50 @@ pub struct Fields {
     /// The object's path in the request, with a point after it; empty at the top.
     at: String,
     left: Map<String, Value>,
+    /// What was asked for, so that the tables are held to it.
+    #[cfg(debug_assertions)]
+    asked: Vec<String>,
+}
+
+/// A field that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    pub name: &'static str,
+    /// What it may be, as a JSON Schema.
+    pub schema: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Whether it must be there.
+    pub needed: bool,
+}
+
+/// One that may be there.
+pub const fn field(name: &'static str, schema: &'static str, about: &'static str) -> Field {
+    Field { name, schema, about, needed: false }
+}
+
+/// One that must be there.
+pub const fn needed(name: &'static str, schema: &'static str, about: &'static str) -> Field {
+    Field { name, schema, about, needed: true }
+}
+
+pub const TEXT: &str = r#"{"type": "string"}"#;
+pub const FLAG: &str = r#"{"type": "boolean"}"#;
+pub const COUNT: &str = r#"{"type": "integer", "minimum": 0}"#;
+pub const LIST: &str = r#"{"type": "array"}"#;
+pub const OBJECT: &str = r#"{"type": "object"}"#;
+
+/// What a route takes and gives.
+pub struct Spec {
+    pub about: &'static str,
+    /// The fields that are read, in groups: all of them, whatever the request has.
+    pub known: &'static [&'static [Field]],
+    /// Those that are documented and not read.
+    pub fates: Fates,
+    /// The schema of a whole answer, by its name in the document of all routes.
+    pub answer: &'static str,
+    /// That of an event of a stream, if there are streams.
+    pub streams: Option<&'static str>,
 }
 
 type Read<T> = Result<Option<T>, Refusal>;
@@ -28,12 +72,20 @@ type Read<T> = Result<Option<T>, Refusal>;
 impl Fields {
     /// Of a request.
     pub fn new(object: Map<String, Value>) -> Fields {
-        Fields { at: String::new(), left: object }
+        Fields::at(String::new(), object)
+    }
+    fn at(at: String, left: Map<String, Value>) -> Fields {
+        Fields {
+            at,
+            left,
+            #[cfg(debug_assertions)]
+            asked: Vec::new(),
+        }
     }
     /// Of a value at a place in the request.
     pub fn of(value: Value, at: &str) -> Result<Fields, Refusal> {
         match value {
-            Value::Object(left) => Ok(Fields { at: format!("{at}."), left }),
+            Value::Object(left) => Ok(Fields::at(format!("{at}."), left)),
             other => Err(expected(at, "an object", &other)),
         }
     }
@@ -47,6 +99,8 @@ impl Fields {
     }
     /// A field of any type; null is none.
     pub fn value(&mut self, name: &str) -> Option<Value> {
+        #[cfg(debug_assertions)]
+        self.asked.push(name.to_owned());
         // The order of what is left is the order in which it is named.
         self.left.shift_remove(name).filter(|value| !value.is_null())
     }
@@ -88,6 +142,17 @@ impl Fields {
     /// A field that there must be.
     pub fn needed<T>(&self, name: &str, found: Option<T>) -> Result<T, Refusal> {
         found.ok_or_else(|| Refusal::field(self.path(name), "is missing"))
+    }
+    /// The end of a route's own object: as [`Fields::finish`]. What was asked for is what the table says.
+    pub fn close(self, spec: &Spec, ignored: &mut Vec<String>) -> Result<(), Refusal> {
+        #[cfg(debug_assertions)]
+        {
+            use std::collections::BTreeSet;
+            let asked: BTreeSet<&str> = self.asked.iter().map(String::as_str).collect();
+            let known = spec.known.iter().copied().flatten().map(|field| field.name).collect();
+            assert_eq!(asked, known, "the table of fields and what is read of them differ");
+        }
+        self.finish(spec.fates, ignored)
     }
     /// Refuses what may not be; names of what is left that nobody documents go to `ignored`.
     pub fn finish(self, fates: Fates, ignored: &mut Vec<String>) -> Result<(), Refusal> {

@@ -17,6 +17,7 @@ mod guard;
 mod meters;
 mod models;
 mod openai;
+mod openapi;
 mod refusal;
 mod request;
 mod rerank;

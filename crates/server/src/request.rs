@@ -1,7 +1,7 @@
 //! From an HTTP request to a response: what all routes have in common.
 use crate::app::{App, RequestId};
 use crate::body;
-use crate::fields::Fields;
+use crate::fields::{Field, Fields, TEXT, field};
 use crate::models::{Held, Keep, Served};
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::turn::{self, Job};
@@ -17,6 +17,16 @@ const IGNORED: HeaderName = HeaderName::from_static("x-rinfer-ignored");
 
 /// Says how many messages of a conversation the model was not told.
 const TRUNCATED: HeaderName = HeaderName::from_static("x-rinfer-truncated");
+
+/// What every route for models takes.
+pub const EVERY: &[Field] = &[
+    field("model", TEXT, "A name of /v1/models; may be left out where there is one"),
+    field(
+        "keep_alive",
+        r#"{"type": ["number", "string"]}"#,
+        "How long the model stays loaded when nobody uses it: seconds, or a time such as 5m; below 0 is for ever",
+    ),
+];
 
 /// What a request asks for.
 pub enum Wanted {

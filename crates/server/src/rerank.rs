@@ -1,15 +1,33 @@
 //! `POST /v1/rerank`: documents by how well they answer a query, as Jina's, Cohere's and llama-server's API
 //! have it.
 use crate::fields::Fate::Inert;
-use crate::fields::{Fates, Fields, expected};
+use crate::fields::{FLAG, Fates, Fields, LIST, Spec, TEXT, expected, field, needed};
 use crate::models::{Brought, Held};
 use crate::openai::embeddings::decimal;
 use crate::refusal::Refusal;
-use crate::request::Wanted;
+use crate::request::{EVERY, Wanted};
 use serde_json::{Value, json};
 
 /// What is documented and not read.
 pub const FATES: Fates = &[("user", Inert("nobody is watched"))];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "Documents by how well they answer a query",
+    known: &[
+        EVERY,
+        &[
+            needed("query", TEXT, "What is asked"),
+            needed("documents", LIST, "Texts, or objects with a text"),
+            field("top_n", r#"{"type": "integer", "minimum": 1}"#, "How many are told"),
+            field("return_documents", FLAG, "Tells their texts"),
+            field("truncate", FLAG, "A text that is too long is cut, and how much is told"),
+        ],
+    ],
+    fates: FATES,
+    answer: "Ranks",
+    streams: None,
+};
 
 /// Reads a request, and answers it.
 pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
@@ -28,7 +46,7 @@ pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Resul
     };
     let told = fields.flag("return_documents")?.unwrap_or(false);
     let truncate = fields.flag("truncate")?.unwrap_or(false);
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let _pass = held.gate.enter(1)?;
     let all = reranker.rank(&query, &documents, truncate)?;
     let tokens: usize = all.iter().map(|ranked| ranked.tokens).sum();

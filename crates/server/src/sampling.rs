@@ -1,6 +1,6 @@
 //! How tokens are chosen: the fields that OpenAI's APIs and rinfer's extensions have in common.
 use crate::config::Config;
-use crate::fields::{Fields, expected};
+use crate::fields::{COUNT, FLAG, Field, Fields, OBJECT, TEXT, expected, field};
 use crate::refusal::Refusal;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::sample::{Sampling, Think};
@@ -10,6 +10,75 @@ use std::sync::Arc;
 
 /// Texts that may end an answer.
 const STOPS: usize = 64;
+
+/// What all answers take.
+pub const COMMON: &[Field] = &[
+    field(
+        "temperature",
+        r#"{"type": "number", "minimum": 0}"#,
+        "0 always takes the most probable token",
+    ),
+    field(
+        "top_p",
+        r#"{"type": "number", "minimum": 0, "maximum": 1}"#,
+        "Keeps the most probable tokens up to this probability together",
+    ),
+    field("top_k", COUNT, "Keeps this many of the most probable tokens; 0 keeps all"),
+    field(
+        "min_p",
+        r#"{"type": "number", "minimum": 0, "maximum": 1}"#,
+        "Keeps tokens at least this fraction as probable as the best",
+    ),
+    field(
+        "repeat_penalty",
+        r#"{"type": "number", "exclusiveMinimum": 0}"#,
+        "Makes tokens of the last repeat_last_n less probable; 1 is off",
+    ),
+    field("repeat_last_n", COUNT, "How many tokens repeat_penalty is about"),
+    field("seed", r#"{"type": "integer"}"#, "The same seed gives the same answer"),
+    field("think_budget", COUNT, "Tokens of thoughts before the answer is to begin"),
+    field(
+        "cache_prompt",
+        FLAG,
+        "false: nothing that was computed before is used, and nothing is kept",
+    ),
+    field("regex", TEXT, "The answer is a text that this regular expression matches"),
+    field(
+        "grammar",
+        TEXT,
+        "The answer is of this grammar: GBNF if it defines rules with ::=, else Lark",
+    ),
+    field(
+        "choice",
+        r#"{"type": "array", "items": {"type": "string"}}"#,
+        "The answer is one of these texts",
+    ),
+];
+
+/// What chat completions and completions take besides.
+pub const CHAT: &[Field] = &[
+    field("response_format", OBJECT, "Holds the answer to JSON, or to a JSON Schema"),
+    field(
+        "presence_penalty",
+        r#"{"type": "number", "minimum": -2, "maximum": 2}"#,
+        "Makes tokens that the answer has less probable",
+    ),
+    field(
+        "frequency_penalty",
+        r#"{"type": "number", "minimum": -2, "maximum": 2}"#,
+        "The same, once for each occurrence",
+    ),
+    field(
+        "stop",
+        r#"{"type": ["string", "array"], "items": {"type": "string"}}"#,
+        "Texts that end the answer and are not part of it",
+    ),
+    field(
+        "logit_bias",
+        r#"{"type": "object", "additionalProperties": {"type": "number"}}"#,
+        "Added to tokens' logits, by token id",
+    ),
+];
 
 /// What an answer is to be held to, and the field that says so.
 pub type Form = (&'static str, Grammar);

@@ -1,15 +1,61 @@
 //! `POST /tokenize`, `/detokenize` and `/apply-template`, as llama-server has them.
 use crate::app::App;
-use crate::fields::{Fields, expected};
+use crate::fields::{FLAG, Fields, LIST, OBJECT, Spec, TEXT, expected, field, needed};
 use crate::models::Served;
 use crate::openai;
 use crate::refusal::Refusal;
-use crate::request::Wanted;
+use crate::request::{EVERY, Wanted};
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::turn::Ask;
 use rinfer_text::tokenizer::Special;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// What [`tokenize`] takes and gives.
+pub const TOKENIZE: Spec = Spec {
+    about: "Text to tokens",
+    known: &[
+        EVERY,
+        &[
+            needed("content", TEXT, "The text"),
+            field(
+                "add_special",
+                FLAG,
+                "Adds the tokens that a text of the model begins and ends with",
+            ),
+            field("parse_special", FLAG, "false: names of control tokens are text"),
+            field("with_pieces", FLAG, "Tells each token's text"),
+        ],
+    ],
+    fates: &[],
+    answer: "Tokens",
+    streams: None,
+};
+
+/// What [`detokenize`] takes and gives.
+pub const DETOKENIZE: Spec = Spec {
+    about: "Tokens to text",
+    known: &[EVERY, &[needed("tokens", LIST, "Token ids")]],
+    fates: &[],
+    answer: "Text",
+    streams: None,
+};
+
+/// What [`apply_template`] takes and gives.
+pub const APPLY_TEMPLATE: Spec = Spec {
+    about: "A conversation to the prompt that the model is given",
+    known: &[
+        EVERY,
+        &[
+            needed("messages", LIST, "The conversation, oldest first"),
+            field("tools", LIST, "Functions that the model may call"),
+            field("chat_template_kwargs", OBJECT, "Variables for the chat template"),
+        ],
+    ],
+    fates: &[],
+    answer: "Prompt",
+    streams: None,
+};
 
 /// Text to tokens.
 pub fn tokenize(
@@ -26,7 +72,7 @@ pub fn tokenize(
         false => Special::Plain,
     };
     let pieces = fields.flag("with_pieces")?.unwrap_or(false);
-    fields.finish(&[], ignored)?;
+    fields.close(&TOKENIZE, ignored)?;
     let tokenizer = &served.model.language().tokenizer;
     let mut ids = tokenizer.encode(&content, special);
     if add {
@@ -52,7 +98,7 @@ pub fn detokenize(
 ) -> Result<Wanted, Refusal> {
     let list = fields.list("tokens")?;
     let list = fields.needed("tokens", list)?;
-    fields.finish(&[], ignored)?;
+    fields.close(&DETOKENIZE, ignored)?;
     let tokenizer = &served.model.language().tokenizer;
     let most = tokenizer.vocab_size() as u64;
     let what = format!("token ids below {most}");
@@ -75,7 +121,7 @@ pub fn apply_template(
     let messages = openai::messages::read(fields.needed("messages", list)?, ignored)?;
     let tools = openai::tools::read(&mut fields, ignored)?;
     let vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
-    fields.finish(&[], ignored)?;
+    fields.close(&APPLY_TEMPLATE, ignored)?;
     let ask = Ask { messages, tools, vars, ..Ask::default() };
     let (_, prompt) = served.model.prompt(&ask, served.sampling.think)?;
     Ok(Wanted::Value(json!({"prompt": prompt})))

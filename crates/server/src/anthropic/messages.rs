@@ -3,11 +3,11 @@ use super::read;
 use super::voice::Spoken;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{Fates, Fields, expected};
+use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
 use crate::models::Served;
 use crate::refusal::Refusal;
-use crate::request::{Asked, Wanted};
-use crate::sampling::{self, Form};
+use crate::request::{Asked, EVERY, Wanted};
+use crate::sampling::{self, COMMON, Form};
 use crate::shorten;
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
@@ -24,6 +24,54 @@ pub const FATES: Fates = &[
     ("metadata", Inert("nothing is kept")),
     ("service_tier", Inert("there is one")),
 ];
+
+/// What is read of a conversation, here and where its tokens are counted.
+pub const ASKED: &[Field] = &[
+    needed(
+        "messages",
+        r#"{"type": "array", "items": {"type": "object"}, "minItems": 1}"#,
+        "The conversation, oldest first",
+    ),
+    field(
+        "system",
+        r#"{"type": ["string", "array"], "items": {"type": "object"}}"#,
+        "What the model is told first",
+    ),
+    field(
+        "tools",
+        r#"{"type": "array", "items": {"type": "object"}}"#,
+        "Functions that the model may call",
+    ),
+    field("tool_choice", OBJECT, "Whether it may call them, or must"),
+    field("thinking", OBJECT, "Whether the model thinks first, and how many tokens"),
+];
+
+/// What is read here alone.
+const KNOWN: &[Field] = &[
+    needed("max_tokens", COUNT, "Tokens of the answer, at most"),
+    field(
+        "stop_sequences",
+        r#"{"type": "array", "items": {"type": "string"}}"#,
+        "Texts that end the answer and are not part of it",
+    ),
+    field("output_config", OBJECT, "format: holds the answer to a JSON Schema"),
+    field("output_format", OBJECT, "The older place of output_config.format"),
+    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+    field(
+        "truncation",
+        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
+        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
+    ),
+];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "Anthropic's messages",
+    known: &[EVERY, COMMON, ASKED, KNOWN],
+    fates: FATES,
+    answer: "Message",
+    streams: Some("MessageEvent"),
+};
 
 /// Reads a request.
 pub fn read(
@@ -46,7 +94,7 @@ pub fn read(
     }
     let stream = fields.flag("stream")?.unwrap_or(false);
     let shortened = shorten::read(&mut fields)?;
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
     let voice = Spoken::new(id, served.name.clone(), named, left_out);

@@ -3,11 +3,11 @@ use super::choice::Choice;
 use super::{answers, done, include_usage, messages, tools, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{Fates, Fields};
+use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, field, needed};
 use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
-use crate::request::{Asked, Wanted};
-use crate::sampling;
+use crate::request::{Asked, EVERY, Wanted};
+use crate::sampling::{self, CHAT, COMMON};
 use crate::shorten;
 use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
@@ -35,6 +35,54 @@ pub const FATES: Fates = &[
 
 /// Tokens whose log-probabilities may be told beside the chosen one's.
 const MOST_LOGPROBS: usize = 20;
+
+/// What is read here alone.
+const KNOWN: &[Field] = &[
+    needed(
+        "messages",
+        r#"{"type": "array", "items": {"type": "object"}, "minItems": 1}"#,
+        "The conversation, oldest first",
+    ),
+    field("max_tokens", COUNT, "Tokens of the answer, at most"),
+    field("max_completion_tokens", COUNT, "The same; the smaller holds"),
+    field(
+        "reasoning_effort",
+        r#"{"type": "string", "enum": ["none", "minimal", "low", "medium", "high", "xhigh"]}"#,
+        "Whether the model thinks first",
+    ),
+    field("chat_template_kwargs", OBJECT, "Variables for the chat template"),
+    field(
+        "tools",
+        r#"{"type": "array", "items": {"type": "object"}}"#,
+        "Functions that the model may call",
+    ),
+    field("tool_choice", r#"{"type": ["string", "object"]}"#, "Whether it may call them, or must"),
+    field("parallel_tool_calls", FLAG, "false: at most one call"),
+    field("modalities", r#"{"type": "array", "items": {"const": "text"}}"#, "Answers are text"),
+    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+    field("n", r#"{"type": "integer", "minimum": 1, "maximum": 16}"#, "How many answers"),
+    field("stream_options", OBJECT, "include_usage: a stream ends with what was counted"),
+    field("logprobs", FLAG, "Tells how probable each token was"),
+    field(
+        "top_logprobs",
+        r#"{"type": "integer", "minimum": 0, "maximum": 20}"#,
+        "And this many of the most probable ones; needs logprobs",
+    ),
+    field(
+        "truncation",
+        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
+        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
+    ),
+];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "OpenAI's chat completions",
+    known: &[EVERY, COMMON, CHAT, KNOWN],
+    fates: FATES,
+    answer: "ChatCompletion",
+    streams: Some("ChatCompletionChunk"),
+};
 
 /// Reads a request.
 pub fn read(
@@ -69,7 +117,7 @@ pub fn read(
     let (n, counts) = (answers(&mut fields)?, include_usage(&mut fields, ignored)?);
     let logprobs = logprobs(&mut fields)?;
     let shortened = shorten::read(&mut fields)?;
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let mut ask = Ask { messages, tools, choice, single, vars, logprobs };
     let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
     let voice = Chat {

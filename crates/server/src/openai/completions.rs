@@ -3,11 +3,11 @@ use super::logprobs::Legacy;
 use super::{answers, done, include_usage, reason, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{Fates, Fields, expected};
+use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
 use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
-use crate::request::{Asked, Wanted};
-use crate::sampling;
+use crate::request::{Asked, EVERY, Wanted};
+use crate::sampling::{self, CHAT, COMMON};
 use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
 use rinfer_engine::batch::TokenId;
@@ -26,6 +26,35 @@ pub const FATES: Fates = &[
     ("truncation", Refused("a text has no turns that could be left out: shorten it")),
     ("user", Inert("nobody is watched")),
 ];
+
+/// What is read here alone.
+const KNOWN: &[Field] = &[
+    needed(
+        "prompt",
+        r#"{"type": ["string", "array"], "items": {"type": ["string", "integer", "array"]}, "minItems": 1}"#,
+        "A text, a list of token ids, or a list of either",
+    ),
+    field("max_tokens", COUNT, "Tokens of the answer, at most; 16 if nobody says"),
+    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+    field("echo", FLAG, "The answer begins with the prompt"),
+    field("n", r#"{"type": "integer", "minimum": 1, "maximum": 16}"#, "How many answers"),
+    field("stream_options", OBJECT, "include_usage: a stream ends with what was counted"),
+    field(
+        "logprobs",
+        r#"{"type": "integer", "minimum": 0, "maximum": 20}"#,
+        "Tells how probable each token was, and this many of the most probable ones",
+    ),
+    field("best_of", COUNT, "May only be n"),
+];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "Texts that go on",
+    known: &[EVERY, COMMON, CHAT, KNOWN],
+    fates: FATES,
+    answer: "Completion",
+    streams: Some("Completion"),
+};
 
 /// Reads a request.
 pub fn read(
@@ -49,7 +78,7 @@ pub fn read(
         );
         return Err(Refusal::field("best_of", text).code("unsupported_parameter"));
     }
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let (prompts, texts): (Vec<_>, Vec<_>) = prompts.into_iter().unzip();
     let choices = texts.iter().flat_map(|text| {
         let echo = echo.then(|| text.clone());

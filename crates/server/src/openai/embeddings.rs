@@ -1,15 +1,41 @@
 //! `POST /v1/embeddings`: vectors of texts.
 use crate::fields::Fate::Inert;
-use crate::fields::{Fates, Fields, expected};
+use crate::fields::{COUNT, FLAG, Fates, Fields, Spec, TEXT, expected, field, needed};
 use crate::models::{Brought, Held};
 use crate::refusal::Refusal;
-use crate::request::Wanted;
+use crate::request::{EVERY, Wanted};
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::embed::{Embed, Embedding, Input, Prompt};
 use serde_json::{Value, json};
 
 /// What is documented and not read.
 pub const FATES: Fates = &[("user", Inert("nobody is watched"))];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "Vectors of texts",
+    known: &[
+        EVERY,
+        &[
+            needed(
+                "input",
+                r#"{"type": ["string", "array"], "items": {"type": ["string", "integer", "array"]}, "minItems": 1}"#,
+                "A text, a list of token ids, or a list of either",
+            ),
+            field(
+                "encoding_format",
+                r#"{"type": "string", "enum": ["float", "base64"]}"#,
+                "How vectors are written",
+            ),
+            field("dimensions", COUNT, "Cuts vectors, at unit length again"),
+            field("truncate", FLAG, "An input that is too long is cut, and how much is told"),
+            field("prompt_name", TEXT, "One of the model's prompts, put before each text"),
+        ],
+    ],
+    fates: FATES,
+    answer: "Embeddings",
+    streams: None,
+};
 
 /// Inputs of a request, as OpenAI has it.
 const MOST: usize = 2048;
@@ -34,7 +60,7 @@ pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Resul
     let dimensions = fields.count("dimensions")?;
     let truncate = fields.flag("truncate")?.unwrap_or(false);
     let prompt = fields.text("prompt_name")?.map_or(Prompt::Default, Prompt::Named);
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let _pass = held.gate.enter(1)?;
     let how = Embed { prompt, dimensions, truncate };
     let views: Vec<Input<'_>> = inputs.iter().map(Owned::view).collect();

@@ -10,5 +10,6 @@ mod life;
 mod limits;
 mod models;
 mod openai;
+mod openapi;
 mod responses;
 mod rig;

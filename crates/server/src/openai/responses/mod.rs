@@ -8,11 +8,13 @@ pub use store::Store;
 use super::tools;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{Fates, Fields, expected};
+use crate::fields::{
+    COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, TEXT, expected, field, needed,
+};
 use crate::models::Served;
 use crate::refusal::{Kind, Refusal};
-use crate::request::{Asked, Wanted};
-use crate::sampling;
+use crate::request::{Asked, EVERY, Wanted};
+use crate::sampling::{self, COMMON};
 use crate::shorten;
 use crate::turn::{Job, What};
 use rinfer_engine::turn::Ask;
@@ -61,6 +63,45 @@ const REPEATED: [&str; 13] = [
     "truncation",
 ];
 
+/// What is read here alone.
+const KNOWN: &[Field] = &[
+    needed(
+        "input",
+        r#"{"type": ["string", "array"], "items": {"type": "object"}, "minItems": 1}"#,
+        "A text, or items of a conversation",
+    ),
+    field("instructions", TEXT, "What the model is told first"),
+    field("previous_response_id", TEXT, "The response whose conversation goes on"),
+    field("store", FLAG, "false: it is not kept for that"),
+    field("metadata", OBJECT, "Is repeated in the response"),
+    field("text", OBJECT, "format: holds the answer to JSON, or to a JSON Schema"),
+    field("max_output_tokens", COUNT, "Tokens of the answer, at most"),
+    field("chat_template_kwargs", OBJECT, "Variables for the chat template"),
+    field("reasoning", OBJECT, "effort: whether the model thinks first"),
+    field(
+        "truncation",
+        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
+        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
+    ),
+    field(
+        "tools",
+        r#"{"type": "array", "items": {"type": "object"}}"#,
+        "Functions that the model may call; tools of other kinds are named as ignored",
+    ),
+    field("tool_choice", r#"{"type": ["string", "object"]}"#, "Whether it may call them, or must"),
+    field("parallel_tool_calls", FLAG, "false: at most one call"),
+    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+];
+
+/// What the route takes and gives.
+pub const SPEC: Spec = Spec {
+    about: "OpenAI's responses",
+    known: &[EVERY, COMMON, KNOWN],
+    fates: FATES,
+    answer: "Response",
+    streams: Some("ResponseEvent"),
+};
+
 /// Reads a request.
 pub fn read(
     app: &App,
@@ -104,7 +145,7 @@ pub fn read(
     let (tools, choice) = (declared(&mut fields, ignored)?, tools::choice(&mut fields)?);
     let single = fields.flag("parallel_tool_calls")? == Some(false);
     let stream = fields.flag("stream")?.unwrap_or(false);
-    fields.finish(FATES, ignored)?;
+    fields.close(&SPEC, ignored)?;
     let mut ask = Ask { messages, tools, choice, single, vars, ..Ask::default() };
     let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
     let said = store.then_some(said);
