@@ -37,6 +37,7 @@ enum Command {
     Models(cmd::models::Args),
     #[cfg(feature = "pull")]
     Rm(cmd::rm::Args),
+    Check(cmd::check::Args),
     Bundle(cmd::bundle::Args),
     Inspect(cmd::inspect::Args),
     Bench(cmd::bench::Args),
@@ -78,6 +79,7 @@ fn run(command: Command, env: &Environment) -> anyhow::Result<()> {
         Command::Models(args) => cmd::models::run(&args, env),
         #[cfg(feature = "pull")]
         Command::Rm(args) => cmd::rm::run(&args, env),
+        Command::Check(args) => cmd::check::run(&args, env),
         Command::Bundle(args) => cmd::bundle::run(&args, env),
         Command::Inspect(args) => cmd::inspect::run(&args, env),
         Command::Bench(args) => cmd::bench::run(&args, env),

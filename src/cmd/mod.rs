@@ -2,6 +2,7 @@
 pub mod bench;
 pub mod bundle;
 pub mod chat;
+pub mod check;
 pub mod detokenize;
 pub mod doctor;
 pub mod embed;
