@@ -50,9 +50,10 @@ def measure(command, cell, prefill, decode, env):
     return said, {(r["test"], r["tokens"]): r["tok_per_s"] for r in said["results"]}
 
 
-def ours(rinfer, tier, cell, prefill, decode):
+def ours(rinfer, tier, served, cell, prefill, decode):
     env = {"RINFER_TIER": tier} if tier else {}
-    return measure([rinfer, "bench"], cell, prefill, decode, env)
+    command = [sys.executable, os.path.join(HERE, "served.py"), rinfer] if served else [rinfer, "bench"]
+    return measure(command, cell, prefill, decode, env)
 
 
 def theirs(folder, cell, prefill, decode):

@@ -5,7 +5,7 @@ use crate::cmd::run::load;
 use crate::cmd::{Environment, Log, Sampler};
 use anyhow::Context;
 use rinfer_engine::embed::{Embedder, Reranker};
-use rinfer_engine::load::Load;
+use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::model::Model;
 use rinfer_engine::spec::Head;
 use rinfer_grammar::Grammar;
@@ -41,13 +41,27 @@ impl Files {
         };
         Failure { told: paths.fold(whole.clone(), bare), whole }
     }
+    /// How it is loaded: with a context's positions for every answer at once, or for as many as memory has
+    /// room for; all answers share them.
+    fn sized(&self, opened: &Opened) -> anyhow::Result<Load> {
+        let mut load = self.load.clone();
+        let context = opened.fit(&load)?.limits.context;
+        for halves in 0..load.sequences.ilog2() {
+            load.positions = Some((load.sequences >> halves) * context);
+            if opened.fit(&load)?.fits() {
+                return Ok(load);
+            }
+        }
+        Ok(self.load.clone())
+    }
     fn bytes(&self) -> anyhow::Result<usize> {
         let opened = self.env.open_adapted(self.path(), &self.load.adapters)?;
         if let Head::Pool { .. } = opened.spec.head {
             return Ok(opened.takes(&self.load)?.takes.total());
         }
-        let limits = opened.limits(&self.load)?;
-        let all = opened.fit(&self.load)?.takes.total();
+        let load = self.sized(&opened)?;
+        let limits = opened.limits(&load)?;
+        let all = opened.fit(&load)?.takes.total();
         // Of a bundle that is in memory in part, the part is as large as it may be.
         Ok(limits.resident.and(self.load.memory).map_or(all, |most| most.min(all)))
     }
@@ -61,7 +75,8 @@ impl Files {
             });
         }
         drop(opened);
-        let model = load(self.path(), self.load.clone(), &self.env)?;
+        let sized = self.sized(&self.env.open_adapted(self.path(), &self.load.adapters)?)?;
+        let model = load(self.path(), sized, &self.env)?;
         model.prepare_forms();
         self.restore(&model);
         let mut sampling = model.language().sampling.clone();
