@@ -107,7 +107,7 @@ mod tests {
             let reference = demo.reference().unwrap();
             assert_eq!(Reference::new(&reference.to_string()).unwrap(), reference);
             assert!(demo.digest().is_some() && demo.commit.is_none_or(|commit| commit.len() == 40));
-            assert!(std::ptr::eq(Demo::named(demo.name).unwrap(), demo));
+            assert_eq!(Demo::named(demo.name).unwrap().name, demo.name);
         }
         let error = Demo::named("huge").unwrap_err().to_string();
         assert!(error.contains("tiny, small, medium, large"), "{error}");

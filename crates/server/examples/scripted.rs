@@ -7,9 +7,10 @@ mod client;
 mod rig;
 
 fn main() {
-    let server =
-        rig::Rig { says: None, vectors: true, slots: 4, context: 8000, ..rig::Rig::default() }
-            .start();
+    let rig = rig::Rig::default();
+    let config = rinfer_server::Config { web: true, ..rig.config.clone() };
+    let rig = rig::Rig { says: None, vectors: true, slots: 4, context: 8000, config, ..rig };
+    let server = rig.start();
     println!("http://{}", server.addr);
     let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -8,7 +8,7 @@ use crate::openai::responses::Store;
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::request::{self, Read, json};
 use crate::serve::Stop;
-use crate::{admin, anthropic, guard, openai, openapi, rerank, tokens};
+use crate::{admin, anthropic, guard, openai, openapi, rerank, tokens, web};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -71,6 +71,9 @@ pub fn router(app: Arc<App>) -> Router {
     for (path, read, _) in POSTS {
         router = router.route(path, posted(*read));
     }
+    if app.config.web {
+        router = router.merge(web::router());
+    }
     router
         .merge(admin::router())
         .fallback(unknown)
@@ -93,6 +96,7 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let mut response = match guard::admit(&app.config, &parts)
         .and_then(|()| admin::admit(&app, parts.uri.path()))
+        .and_then(|()| web::admit(&parts.headers, parts.uri.path()))
     {
         Err(refusal) => refusal.response(dialect),
         Ok(()) if method == Method::OPTIONS => {

@@ -31,6 +31,8 @@ pub struct Config {
     pub strict: bool,
     /// Whether `/admin/…` is there, for whoever has a key.
     pub admin: bool,
+    /// Whether the page is there, at `/`.
+    pub web: bool,
     /// How long answers may go on after the server is told to stop.
     pub drain: Duration,
     /// Whether Ctrl-C and SIGTERM end the server, and a second one at once.
@@ -58,6 +60,7 @@ impl Config {
             max_tokens: None,
             strict: false,
             admin: false,
+            web: false,
             drain: Duration::from_secs(5),
             signals: false,
             clock,

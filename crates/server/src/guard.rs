@@ -4,14 +4,15 @@
 //! site's own that resolves to it. `Host` tells the second, `Origin` both.
 use crate::config::Config;
 use crate::refusal::{Kind, Refusal};
+use crate::web;
 use axum::http::header::{self, HeaderName};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use sha2::{Digest, Sha256};
 
-/// The only route that is answered without a key.
-const OPEN: &str = "/health";
+/// What is answered without a key: the page has no secrets, and asks for it.
+const OPEN: [&str; 2] = ["/health", web::PAGE];
 const PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const PRIVATE_ALLOWED: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
@@ -27,7 +28,7 @@ pub fn admit(config: &Config, parts: &Parts) -> Result<(), Refusal> {
         );
         return Err(Refusal::new(Kind::Forbidden, text).code("origin_not_allowed"));
     }
-    if parts.method == Method::OPTIONS || parts.uri.path() == OPEN {
+    if parts.method == Method::OPTIONS || OPEN.contains(&parts.uri.path()) {
         return Ok(());
     }
     key(config, &parts.headers)
@@ -259,7 +260,7 @@ mod tests {
             assert_eq!(kind(&keyed, &[(name, value)]), Some(Kind::Key), "{value}");
         }
         let mut health = asked(&[]);
-        health.uri = OPEN.parse().unwrap();
+        health.uri = OPEN[0].parse().unwrap();
         assert_eq!(admit(&keyed, &health), Ok(()));
     }
 }

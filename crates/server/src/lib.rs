@@ -27,6 +27,7 @@ mod shorten;
 mod tokens;
 mod turn;
 mod voice;
+mod web;
 
 pub use config::{Config, Log};
 pub use models::{Brought, Failure, Keep, Models, Offer, Served, Source};

@@ -51,7 +51,7 @@ pub struct Args {
     /// Save here what models keep of requests when they are unloaded and at the end, and begin with it
     #[arg(long, value_name = "FOLDER")]
     sessions: Option<PathBuf>,
-    /// Answers at once
+    /// Answers at once, each as long as the context as far as memory has room
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive)]
     parallel: usize,
     /// Answers that may wait for their turn
@@ -66,6 +66,9 @@ pub struct Args {
     /// Let whoever has a key load and unload models, and list and end answers: /admin/…
     #[arg(long)]
     admin: bool,
+    /// Serve a page to chat on, at /
+    #[arg(long)]
+    web: bool,
     #[command(flatten)]
     sampler: Sampler,
     #[command(flatten)]
@@ -153,6 +156,7 @@ fn config(args: &Args, env: &Environment) -> Config {
         max_body: args.max_body,
         keep_alive: args.keep_alive,
         admin: args.admin,
+        web: args.web,
         max_tokens: args.sampler.max_tokens,
         strict: args.strict,
         signals: true,

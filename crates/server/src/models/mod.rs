@@ -68,6 +68,8 @@ pub struct Models(Arc<Pool>);
 pub(crate) struct State {
     pub name: &'static str,
     pub context: Option<usize>,
+    /// What requests that say nothing are answered with.
+    pub sampling: Option<Sampling>,
     /// Bytes that it takes, or is about to.
     pub bytes: usize,
     /// Answers under way or waiting.
@@ -152,6 +154,28 @@ impl Models {
                 "id": offer.names[0], "aliases": offer.names[1..], "state": state.name,
                 "bytes": state.bytes, "context_length": state.context, "requests": state.users,
                 "answers": state.inside, "idle_seconds": state.idle.map(seconds), "keep_alive": keep,
+            })
+        };
+        self.0.offers().iter().zip(self.0.states()).map(one).collect()
+    }
+    /// As the server's own page shows them. Files of those that are not loaded are opened for what they take.
+    pub(crate) fn shown(&self) -> Vec<Value> {
+        let one = |(offer, state): (&Offer, State)| {
+            let bytes = if state.bytes > 0 { Ok(state.bytes) } else { offer.source.bytes() };
+            let (bytes, problem) = match bytes {
+                Ok(bytes) => (Some(bytes), None),
+                Err(failure) => (None, Some(failure.told)),
+            };
+            let defaults = state.sampling.map(|s| {
+                json!({
+                    "temperature": s.temperature, "top_p": s.top_p, "top_k": s.top_k, "min_p": s.min_p,
+                    "repeat_penalty": s.repeat_penalty, "presence_penalty": s.presence_penalty,
+                    "frequency_penalty": s.frequency_penalty, "max_tokens": s.max_tokens,
+                })
+            });
+            json!({
+                "id": offer.names[0], "state": state.name, "context": state.context, "bytes": bytes,
+                "problem": problem, "defaults": defaults, "sees": false,
             })
         };
         self.0.offers().iter().zip(self.0.states()).map(one).collect()

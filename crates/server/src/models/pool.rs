@@ -5,7 +5,7 @@ mod saving;
 use super::State;
 use super::keep::Keep;
 use super::slot::{Loaded, Outcome, Slot, Slots, Stage};
-use super::source::{Failure, Offer};
+use super::source::{Brought, Failure, Offer};
 use crate::config::{Config, Log};
 use crate::gate::Gate;
 use crate::refusal::{Kind, Refusal};
@@ -71,6 +71,10 @@ impl Pool {
             State {
                 name: slot.stage.name(),
                 context: loaded.map(|loaded| loaded.model.context()),
+                sampling: loaded.and_then(|loaded| match &loaded.model {
+                    Brought::Writer(_, sampling) => Some(sampling.clone()),
+                    _ => None,
+                }),
                 bytes: slot.bytes,
                 inside: loaded.map_or(0, |loaded| loaded.gate.inside()),
                 kept: writer.map_or(0, Model::kept),

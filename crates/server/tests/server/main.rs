@@ -13,3 +13,4 @@ mod openai;
 mod openapi;
 mod responses;
 mod rig;
+mod web;
