@@ -17,6 +17,8 @@ use std::time::SystemTime;
 /// Run open-weight language models: files, folders and hf:owner/repo on the hub.
 #[derive(Parser)]
 #[command(version, disable_help_subcommand = true, max_term_width = 100)]
+// All of it is a screen of 24 lines.
+#[command(help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

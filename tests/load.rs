@@ -150,7 +150,7 @@ fn high(times: &mut [Duration]) -> Duration {
 }
 
 fn run(time: Duration) {
-    let Some(path) = model("smollm2-135m-instruct-q8_0.gguf") else { return };
+    let Some(path) = model("smollm2-135m-instruct-q4_1.gguf") else { return };
     let server = Server::start(path.to_str().unwrap());
     let addr = server.addr;
     let mut alone = HashMap::new();

@@ -71,8 +71,9 @@ mod tests {
         }
     }
 
+    /// M7: presence and frequency count the answer, repetition a window of both.
     #[test]
-    fn what_counts() {
+    fn m7_what_counts() {
         let off = Sampling::default();
         check(&off, &[0, 1], &[2], &[2.0, -2.0, 1.0, 0.0]);
         let presence = Sampling { presence_penalty: 0.5, ..off.clone() };

@@ -13,4 +13,5 @@ mod openai;
 mod openapi;
 mod responses;
 mod rig;
+mod rows;
 mod web;
