@@ -9,7 +9,7 @@ mod rig;
 fn main() {
     let rig = rig::Rig::default();
     let config = rinfer_server::Config { web: true, ..rig.config.clone() };
-    let rig = rig::Rig { says: None, vectors: true, slots: 4, context: 200_000, config, ..rig };
+    let rig = rig::Rig { says: None, vectors: true, slots: 4, context: 8000, config, ..rig };
     let server = rig.start();
     println!("http://{}", server.addr);
     let _ = std::io::stdin().read_line(&mut String::new());
