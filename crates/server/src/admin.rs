@@ -47,7 +47,7 @@ async fn generations(State(app): State<Arc<App>>) -> Response<Body> {
     json(&object!({"generations": app.generations.list()}))
 }
 
-async fn load(
+pub async fn load(
     State(app): State<Arc<App>>,
     Extension(id): Extension<RequestId>,
     request: Request,
@@ -132,18 +132,18 @@ async fn cancel(
     told(&app, &id, done.await)
 }
 
-async fn fields(app: &App, request: Request) -> Result<Fields, Refusal> {
+pub async fn fields(app: &App, request: Request) -> Result<Fields, Refusal> {
     let (parts, body) = request.into_parts();
     Ok(Fields::new(body::object(&app.config, &parts.headers, body).await?))
 }
 
-fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
+pub fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
     let text = fields.text(name)?;
     fields.needed(name, text)
 }
 
 /// What an administrator says is meant: nothing of it is ignored.
-fn finish(fields: Fields) -> Result<(), Refusal> {
+pub fn finish(fields: Fields) -> Result<(), Refusal> {
     let mut unknown = Vec::new();
     fields.finish(&[], &mut unknown)?;
     match unknown.into_iter().next() {
@@ -154,7 +154,7 @@ fn finish(fields: Fields) -> Result<(), Refusal> {
     }
 }
 
-fn told(app: &App, id: &RequestId, done: Result<Value, Refusal>) -> Response<Body> {
+pub fn told(app: &App, id: &RequestId, done: Result<Value, Refusal>) -> Response<Body> {
     match done {
         Ok(value) => json(&value),
         Err(refusal) => {

@@ -8,6 +8,7 @@
 mod admin;
 mod anthropic;
 mod app;
+mod base64;
 mod body;
 mod config;
 mod fields;

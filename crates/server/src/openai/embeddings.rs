@@ -1,4 +1,5 @@
 //! `POST /v1/embeddings`: vectors of texts.
+use crate::base64;
 use crate::fields::Fate::Inert;
 use crate::fields::{COUNT, FLAG, Fates, Fields, Spec, TEXT, expected, field, needed};
 use crate::models::{Brought, Held};
@@ -75,11 +76,11 @@ pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Resul
 }
 
 /// A vector; where texts may be cut, how much of its text was.
-fn object(i: usize, one: &Embedding, base64: bool, truncate: bool) -> Value {
-    let vector: Value = match base64 {
+fn object(i: usize, one: &Embedding, in_base64: bool, truncate: bool) -> Value {
+    let vector: Value = match in_base64 {
         true => {
             let bytes: Vec<u8> = one.vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-            encode(&bytes).into()
+            base64::encode(&bytes).into()
         }
         false => one.vector.iter().map(|x| decimal(*x)).collect(),
     };
@@ -93,21 +94,6 @@ fn object(i: usize, one: &Embedding, base64: bool, truncate: bool) -> Value {
 /// As the shortest decimal that gives it back.
 pub fn decimal(x: f32) -> Value {
     x.to_string().parse::<f64>().unwrap_or(f64::from(x)).into()
-}
-
-/// Base64 with padding. RFC 4648, section 4.
-fn encode(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(three.get(i).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for i in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * i) & 63) as usize];
-            out.push(if i <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    out
 }
 
 /// An input.
@@ -152,26 +138,4 @@ fn inputs(value: &Value) -> Result<Vec<Owned>, Refusal> {
         other => Err(expected(&format!("input[{i}]"), "a string, or a list of token ids", other)),
     };
     all.iter().enumerate().map(one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The examples of RFC 4648.
-    #[test]
-    fn base64_of_the_standard() {
-        for (text, encoded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(encode(text.as_bytes()), encoded);
-        }
-        assert_eq!(encode(&1.5f32.to_le_bytes()), "AADAPw==");
-    }
 }

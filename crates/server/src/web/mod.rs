@@ -4,7 +4,9 @@
 //! (`require-trusted-types-for`), so what a model writes is never HTML; nothing is loaded from elsewhere.
 mod models;
 
+use crate::admin;
 use crate::app::App;
+use crate::base64;
 use crate::refusal::{Kind, Refusal};
 use axum::Router;
 use axum::body::Body;
@@ -37,7 +39,7 @@ pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route(PAGE, get(page))
         .route("/ui/models", get(models::list))
-        .route("/ui/models/load", post(models::load))
+        .route("/ui/models/load", post(admin::load))
         .route("/ui/models/unload", post(models::unload))
 }
 
@@ -81,7 +83,7 @@ fn document() -> &'static str {
 fn policy() -> HeaderValue {
     static POLICY: OnceLock<String> = OnceLock::new();
     let policy = POLICY.get_or_init(|| {
-        let digest = |text: &str| format!("'sha256-{}'", base64(&Sha256::digest(text)));
+        let digest = |text: &str| format!("'sha256-{}'", base64::encode(&Sha256::digest(text)));
         format!(
             "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data: blob:; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
@@ -93,33 +95,9 @@ fn policy() -> HeaderValue {
     HeaderValue::from_str(policy).expect("ASCII")
 }
 
-/// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let all = three.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte));
-        let all = all << (8 * (3 - three.len()));
-        for digit in 0..4 {
-            let i = (all >> (18 - 6 * digit) & 63) as usize;
-            out.push(if digit <= three.len() { char::from(DIGITS[i]) } else { '=' });
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_as_the_standard_has_it() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     /// Nothing is asked of another machine, and nothing that a model writes can become markup.
     #[test]
