@@ -1,11 +1,12 @@
 //! `rinfer check` against servers that do what they should, and that do not.
 #![expect(clippy::unwrap_used, reason = "tests")]
+use rinfer_testkit::serving::Serving;
 use rinfer_testkit::{Golden, chat, shared};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 fn rinfer(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rinfer"));
@@ -16,31 +17,15 @@ fn rinfer(args: &[&str]) -> Command {
     command
 }
 
-/// A server that ends with the test.
-struct Serving(
-    Child,
-    String,
-    #[expect(dead_code, reason = "it is written to")] BufReader<ChildStderr>,
-);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn serve(more: &[&str]) -> Serving {
+/// A server, and its address as a client is told it.
+fn serve(more: &[&str]) -> (Serving, String) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{}", more.len()));
     chat::write_model(&Golden::load(&shared::goldens().join("llama3")), &folder);
     let model = format!("tiny={}", folder.display());
     let args = [&["serve", &model, "--addr", "127.0.0.1:0"], more].concat();
-    let mut child = rinfer(&args).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let mut said = BufReader::new(child.stderr.take().unwrap());
-    said.read_line(&mut line).unwrap();
-    let rest = line.split("http://").nth(1).unwrap_or_else(|| panic!("{line:?}"));
-    Serving(child, format!("http://{}", rest.split(';').next().unwrap()), said)
+    let server = Serving::start(&mut rinfer(&args));
+    let url = format!("http://{}/v1", server.addr);
+    (server, url)
 }
 
 fn check(args: &[&str]) -> (Output, Vec<Value>) {
@@ -51,8 +36,8 @@ fn check(args: &[&str]) -> (Output, Vec<Value>) {
 
 #[test]
 fn our_own_server() {
-    let server = serve(&["--api-key", "k"]);
-    let (output, rows) = check(&[&server.1, "--key", "k"]);
+    let (_server, url) = serve(&["--api-key", "k"]);
+    let (output, rows) = check(&[&url, "--key", "k"]);
     assert!(output.status.success(), "{output:?}");
     let result = |name: &str| {
         let row = rows.iter().find(|row| row["check"] == name).unwrap_or_else(|| panic!("{name}"));
@@ -65,7 +50,7 @@ fn our_own_server() {
     }
     assert!(rows.len() > 15);
     // As a table, and without the key.
-    let table = rinfer(&["check", &server.1]).output().unwrap();
+    let table = rinfer(&["check", &url]).output().unwrap();
     assert_eq!(table.status.code(), Some(1));
     let text = String::from_utf8(table.stdout).unwrap();
     assert!(
@@ -75,7 +60,7 @@ fn our_own_server() {
         "{text}"
     );
     assert!(String::from_utf8_lossy(&table.stderr).contains("checks failed"));
-    let unknown = rinfer(&["check", &server.1, "--key", "k", "--model", "other"]).output().unwrap();
+    let unknown = rinfer(&["check", &url, "--key", "k", "--model", "other"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(1));
     assert!(
         String::from_utf8_lossy(&unknown.stdout).contains("'other' is not listed; listed are tiny")

@@ -1,8 +1,9 @@
 //! The program as its users meet it: arguments, streams, exit codes.
 #![expect(clippy::unwrap_used, reason = "tests")]
+use rinfer_testkit::serving::Serving;
 use rinfer_testkit::{Golden, chat, embed, safetensors, shared};
 use serde_json::Value;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -497,11 +498,11 @@ fn looks_without_loading() {
     assert!(machine["usable_tiers"].as_array().unwrap().contains(&"scalar".into()));
 }
 
-/// What fits is planned before it is loaded: the largest context that does, and by default no more
+/// E4: what fits is planned before it is loaded: the largest context that does, and by default no more
 /// than that.
 #[test]
-fn memory_bounds_the_context() {
-    let m = &tiny("memory_bounds_the_context");
+fn e4_memory_bounds_the_context() {
+    let m = &tiny("e4_memory_bounds_the_context");
     let config = Path::new(m).join("config.json");
     let long = std::fs::read_to_string(&config).unwrap().replace("512", "2048");
     std::fs::write(&config, long).unwrap();
@@ -556,7 +557,6 @@ fn sequences_share_passes() {
     assert!(bytes(3) < bytes(1) * 2.001);
 }
 
-/// A reader that has enough ends the program quietly.
 /// R13: a server that is asked to end does, with 0.
 #[test]
 fn serves() {
@@ -564,13 +564,8 @@ fn serves() {
     // Two models: each is loaded when it is asked for.
     let (tiny, other) = (format!("small,tiny={m}"), format!("other={m}"));
     let args = ["serve", &tiny, &other, "--addr", "127.0.0.1:0", "--parallel", "2"];
-    let mut child = command(&args).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
-    said.read_line(&mut line).unwrap();
-    let addr = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-    let addr = addr.unwrap_or_else(|| panic!("{line:?}"));
-    let mut socket = std::net::TcpStream::connect(addr).unwrap();
+    let server = Serving::start(&mut command(&args));
+    let mut socket = std::net::TcpStream::connect(server.addr).unwrap();
     let body =
         r#"{"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}"#;
     let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -579,11 +574,10 @@ fn serves() {
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("chat.completion"), "{answer}");
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(server.end(), Some(0));
 }
 
+/// A reader that has enough ends the program quietly.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let m = &tiny("a_closed_pipe_is_no_failure");

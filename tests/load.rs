@@ -5,12 +5,12 @@
 mod client;
 
 use client::Response;
+use rinfer_testkit::serving::Serving;
 use rinfer_testkit::shared::model;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -30,41 +30,17 @@ const QUESTIONS: [&str; 10] = [
     "Hi",
 ];
 
-/// `rinfer serve`, which ends with the test.
-struct Server {
-    child: Child,
-    addr: SocketAddr,
+fn start(model: &str) -> Serving {
+    let args = ["serve", model, "--addr", "127.0.0.1:0", "--parallel", "8", "--context", "1024"];
+    Serving::start(Command::new(env!("CARGO_BIN_EXE_rinfer")).args(args))
 }
 
-impl Server {
-    fn start(model: &str) -> Server {
-        let args =
-            ["serve", model, "--addr", "127.0.0.1:0", "--parallel", "8", "--context", "1024"];
-        let program = env!("CARGO_BIN_EXE_rinfer");
-        let mut child = Command::new(program).args(args).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        let addr = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let addr = addr.unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
-        // Nobody reads on: what it says must not stop it.
-        std::thread::spawn(move || said.lines().for_each(drop));
-        Server { child, addr }
-    }
-    /// KiB that it has of its own, but for what is mapped.
-    fn resident(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// KiB that it has of its own, but for what is mapped.
+fn resident(server: &Serving) -> u64 {
+    let path = format!("/proc/{}/status", server.child.id());
+    let status = std::fs::read_to_string(path).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 fn body(question: &str, length: usize, stream: bool) -> Value {
@@ -151,7 +127,7 @@ fn high(times: &mut [Duration]) -> Duration {
 
 fn run(time: Duration) {
     let Some(path) = model("smollm2-135m-instruct-q4_1.gguf") else { return };
-    let server = Server::start(path.to_str().unwrap());
+    let server = start(path.to_str().unwrap());
     let addr = server.addr;
     let mut alone = HashMap::new();
     for (question, text) in QUESTIONS.iter().enumerate() {
@@ -171,7 +147,7 @@ fn run(time: Duration) {
             let asked = Instant::now();
             assert_eq!(client::get(addr, "/health").status, 200);
             health.push(asked.elapsed());
-            sizes.push(server.resident());
+            sizes.push(resident(&server));
             std::thread::sleep(Duration::from_millis(20));
         }
     });

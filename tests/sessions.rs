@@ -1,20 +1,17 @@
 //! What a server keeps over its end, however that comes.
 #![expect(clippy::unwrap_used, reason = "tests")]
+use rinfer_testkit::serving::Serving;
 use rinfer_testkit::{Golden, chat, shared};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const FIRST: &str = "The first of all questions.";
 
-struct Server {
-    child: Child,
-    addr: String,
-    /// What it said before it served.
-    said: String,
-}
+/// `rinfer serve`, asked with a key.
+struct Server(Serving);
 
 /// A folder with a tiny chat model, and one for sessions.
 fn folders(test: &str) -> (String, PathBuf) {
@@ -28,28 +25,14 @@ impl Server {
     fn start(model: &str, sessions: &Path, more: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rinfer"));
         let args = ["serve", model, "--addr", "127.0.0.1:0", "--threads", "1", "--admin"];
-        command
-            .args(args)
-            .args(["--api-key", "k", "--sessions"])
-            .arg(sessions)
-            .env("RINFER_LOG", "info");
-        let mut child =
-            command.args(more).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        let addr = loop {
-            let start = said.len();
-            assert!(lines.read_line(&mut said).unwrap() > 0, "it ended: {said}");
-            if let Some((_, rest)) = said[start..].split_once("serving on http://") {
-                break rest.split('/').next().unwrap().to_owned();
-            }
-        };
-        // What it says later is read, or it would wait for that.
-        std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
-        Server { child, addr, said }
+        command.args(args).args(["--api-key", "k", "--sessions"]).arg(sessions).args(more);
+        Server(Serving::start(command.env("RINFER_LOG", "info")))
+    }
+    fn said(&self) -> &str {
+        &self.0.said
     }
     fn post(&self, path: &str, body: &Value) -> Option<Value> {
-        let mut socket = std::net::TcpStream::connect(&self.addr).ok()?;
+        let mut socket = std::net::TcpStream::connect(self.0.addr).ok()?;
         let body = body.to_string();
         let head = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Api-Key: k\r\n\
                     Content-Type: application/json\r\nContent-Length:";
@@ -70,10 +53,8 @@ impl Server {
     fn save(&self) -> Option<Value> {
         self.post("/admin/models/save", &json!({"model": "tiny"}))
     }
-    fn end(mut self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    fn end(self) {
+        assert_eq!(self.0.end(), Some(0));
     }
 }
 
@@ -92,7 +73,7 @@ fn k2_sessions_outlive_the_server() {
     std::fs::remove_file(&file).unwrap();
     first.end();
     let second = Server::start(&model, &sessions, &[]);
-    assert!(second.said.contains("restored"), "{}", second.said);
+    assert!(second.said().contains("restored"), "{}", second.said());
     let (again, cached) = second.ask("What is kept, and for how long is it kept?").unwrap();
     assert_eq!(again, answer);
     assert!(cached > 40);
@@ -100,20 +81,20 @@ fn k2_sessions_outlive_the_server() {
     let before = std::fs::read(&file).unwrap();
     let other = Server::start(&model, &sessions, &["--kv", "f32"]);
     assert!(
-        other.said.contains("tiny.kept is not restored: it is of another model"),
+        other.said().contains("tiny.kept is not restored: it is of another model"),
         "{}",
-        other.said
+        other.said()
     );
     assert_eq!(other.ask("What is kept, and for how long is it kept?").unwrap().1, 0);
     other.end();
     std::fs::write(&file, &before[..before.len() - 9]).unwrap();
     let cut = Server::start(&model, &sessions, &[]);
-    assert!(cut.said.contains("cut short"), "{}", cut.said);
+    assert!(cut.said().contains("cut short"), "{}", cut.said());
     assert_eq!(cut.ask("What is kept, and for how long is it kept?").unwrap(), (answer, 0));
     // Nothing that it did not need to write was written over.
     cut.end();
     let whole = Server::start(&model, &sessions, &[]);
-    assert!(whole.said.contains("restored"), "{}", whole.said);
+    assert!(whole.said().contains("restored"), "{}", whole.said());
     assert!(whole.ask("What is kept, and for how long is it kept?").unwrap().1 > 40);
     whole.end();
 }
@@ -129,7 +110,7 @@ fn a_killed_server_leaves_whole_files() {
     let mut random = 12345u32;
     for round in 0..12 {
         let mut server = Server::start(&model, &sessions, &[]);
-        assert!(server.said.contains("restored"), "round {round}: {}", server.said);
+        assert!(server.said().contains("restored"), "round {round}: {}", server.said());
         let found = server.ask(FIRST).unwrap();
         assert!(found.0 == first.0 && found.1 > 10, "round {round}: {found:?}");
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -146,12 +127,10 @@ fn a_killed_server_leaves_whole_files() {
                 start.elapsed()
             });
             std::thread::sleep(wait);
-            // SIGKILL, by its id: the child is borrowed by whoever asks.
-            let id = server.child.id().to_string();
-            assert!(Command::new("kill").args(["-KILL", &id]).status().unwrap().success());
+            server.0.signal("KILL");
             assert!(saving.join().unwrap() < Duration::from_secs(30));
         });
-        server.child.wait().unwrap();
+        server.0.child.wait().unwrap();
     }
     let left: Vec<_> =
         std::fs::read_dir(&sessions).unwrap().map(|e| e.unwrap().file_name()).collect();

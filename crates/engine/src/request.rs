@@ -135,6 +135,9 @@ pub enum RequestError {
     /// Every position is taken by this one sequence.
     #[error("the state has no room for {0} positions: load the model with more")]
     NoRoom(usize),
+    /// Whoever asked left.
+    #[error("the request was cancelled")]
+    Cancelled,
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),
@@ -158,13 +161,17 @@ pub struct Events {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Ends the request before its next token, or its prompt's next chunk.
+    /// Ends the request before its next token, its prompt's next chunk, or its next texts' vectors.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
     /// Whether it was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+    /// For what is not told to anybody then.
+    pub(crate) fn check(&self) -> Result<(), RequestError> {
+        if self.is_cancelled() { Err(RequestError::Cancelled) } else { Ok(()) }
     }
 }
 

@@ -25,6 +25,7 @@ mod rerank;
 mod sampling;
 mod serve;
 mod shorten;
+mod signals;
 mod tokens;
 mod turn;
 mod voice;

@@ -163,6 +163,7 @@ impl From<Error> for Refusal {
             Error::Request(RequestError::Sampling(e)) => {
                 Refusal::field(e.field, format_args!("is {}: allowed is {}", e.found, e.allowed))
             }
+            Error::Request(RequestError::Cancelled) => Refusal::new(Kind::Cancelled, message),
             Error::Request(
                 RequestError::Device(_)
                 | RequestError::Panicked(_)

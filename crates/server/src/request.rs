@@ -8,6 +8,7 @@ use crate::turn::{self, Job};
 use crate::voice::{Telling, Voice};
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Request, Response, header};
+use rinfer_engine::request::Cancel;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,8 +57,18 @@ type Found = Result<Wanted, Refusal>;
 pub enum Read {
     /// For one that writes texts.
     Writer(fn(&App, &Arc<Served>, Fields, &mut Vec<String>) -> Found),
-    /// For any.
-    Any(fn(&Held, Fields, &mut Vec<String>) -> Found),
+    /// For one that makes something of texts at once, until nobody waits for it.
+    Once(fn(&Held, Fields, &mut Vec<String>, &Cancel) -> Found),
+}
+
+/// Whoever waits for what is made at once: a client that leaves drops it.
+#[derive(Default)]
+struct Waiting(Cancel);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// Answers a request whose body is an object.
@@ -94,11 +105,13 @@ async fn respond(
     };
     // Prompts are rendered and read as tokens on the way: no work for the threads that serve.
     let reader = app.clone();
+    let waiting = Waiting::default();
+    let cancel = waiting.0.clone();
     let work = move || {
         let mut ignored = Vec::new();
         let wanted = match read {
             Read::Writer(read) => read(&reader, &held.writer()?, fields, &mut ignored),
-            Read::Any(read) => read(&held, fields, &mut ignored),
+            Read::Once(read) => read(&held, fields, &mut ignored, &cancel),
         };
         wanted.map(|wanted| (wanted, ignored))
     };

@@ -6,6 +6,7 @@ use crate::models::{Brought, Held};
 use crate::openai::embeddings::decimal;
 use crate::refusal::Refusal;
 use crate::request::{EVERY, Wanted};
+use rinfer_engine::request::Cancel;
 use serde_json::{Value, json};
 
 /// What is documented and not read.
@@ -30,7 +31,12 @@ pub const SPEC: Spec = Spec {
 };
 
 /// Reads a request, and answers it.
-pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
+pub fn read(
+    held: &Held,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+    cancel: &Cancel,
+) -> Result<Wanted, Refusal> {
     let Brought::Reranker(reranker) = &held.model else {
         return Err(held.model.unfit(&held.name));
     };
@@ -48,7 +54,7 @@ pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Resul
     let truncate = fields.flag("truncate")?.unwrap_or(false);
     fields.close(&SPEC, ignored)?;
     let _pass = held.gate.enter(1)?;
-    let all = reranker.rank(&query, &documents, truncate)?;
+    let all = reranker.rank_until(&query, &documents, truncate, cancel)?;
     let tokens: usize = all.iter().map(|ranked| ranked.tokens).sum();
     let result = all.iter().take(top).map(|ranked| {
         let mut result = json!({"index": ranked.index, "relevance_score": decimal(ranked.score)});

@@ -3,6 +3,7 @@ use crate::app::{App, router};
 use crate::config::Config;
 use crate::meters::Meters;
 use crate::models::Models;
+use crate::signals::Signals;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -11,6 +12,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// How long a request's head may take.
@@ -61,16 +63,19 @@ impl Stop {
 
 /// A server that listens.
 pub struct Server {
-    listener: TcpListener,
+    runtime: Runtime,
+    listener: tokio::net::TcpListener,
+    signals: Option<Signals>,
     app: Arc<App>,
     drain: Duration,
 }
 
 impl Server {
-    /// Listens at an address.
+    /// Listens at an address. From now on signals ask for the server's end, if it heeds them.
     ///
     /// # Errors
-    /// If the address can't be had, or is not this machine's own and no key is asked for.
+    /// If the address can't be had, or is not this machine's own and no key is asked for; if the system
+    /// gives no threads.
     pub fn bind(
         addr: SocketAddr,
         config: Config,
@@ -90,6 +95,16 @@ impl Server {
         }
         let listener = TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(4096)
+            .thread_name("rinfer-http")
+            .enable_all()
+            .build()?;
+        let inside = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let signals = config.signals.then(Signals::watch).transpose()?;
+        drop(inside);
         let (started, drain) = ((config.clock)(), config.drain);
         let app = Arc::new(App {
             config,
@@ -100,7 +115,7 @@ impl Server {
             generations: Arc::default(),
             started,
         });
-        Ok(Server { listener, app, drain })
+        Ok(Server { runtime, listener, signals, app, drain })
     }
     /// Where it listens.
     ///
@@ -110,89 +125,57 @@ impl Server {
         self.listener.local_addr()
     }
     /// Serves until it is told to stop.
-    ///
-    /// # Errors
-    /// If the system gives no threads.
-    pub fn run(self) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .max_blocking_threads(4096)
-            .thread_name("rinfer-http")
-            .enable_all()
-            .build()?;
-        let served = runtime.block_on(self.serve());
+    pub fn run(self) {
+        let Server { runtime, listener, signals, app, drain } = self;
+        if let Some(signals) = signals {
+            runtime.spawn(signals.end(app.stop.clone()));
+        }
+        runtime.block_on(serve(listener, app, drain));
         runtime.shutdown_background();
-        served
-    }
-    async fn serve(self) -> io::Result<()> {
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let stop = self.app.stop.clone();
-        if self.app.config.signals {
-            tokio::spawn(watch_signals(stop.clone()));
-        }
-        let app = self.app.clone();
-        tokio::spawn(async move { app.models.reap().await });
-        let app = self.app.clone();
-        let router = router(self.app);
-        let connections = GracefulShutdown::new();
-        let mut server = http1::Builder::new();
-        server.timer(TokioTimer::new()).header_read_timeout(HEAD);
-        loop {
-            let accepted = tokio::select! {
-                () = stop.reached(Stage::Draining) => break,
-                accepted = listener.accept() => accepted,
-            };
-            let Ok((stream, _)) = accepted else {
-                // Too many files are open, mostly: those that are need a moment to be closed.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
-            };
-            // Pieces of an answer are small and each is wanted at once.
-            let _ = stream.set_nodelay(true);
-            let service = TowerToHyperService::new(router.clone());
-            let connection = server.serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(connections.watch(connection));
-        }
-        drop(listener);
-        let closed = connections.shutdown();
-        tokio::pin!(closed);
-        let (drained, hurried) = tokio::select! {
-            () = &mut closed => (true, false),
-            () = tokio::time::sleep(self.drain) => (false, false),
-            () = stop.forced() => (false, true),
-        };
-        if !drained {
-            stop.stop();
-            // Streams say that they end.
-            let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
-        }
-        if !hurried {
-            // A second signal does not wait for it; a file is whole or not there.
-            let saved = tokio::task::spawn_blocking(move || app.models.save_all());
-            tokio::select! { _ = saved => {}, () = stop.forced(), if drained => {} }
-        }
-        Ok(())
     }
 }
 
-/// Each signal asks for the end.
-async fn watch_signals(stop: Stop) {
-    #[cfg(unix)]
-    let mut ends = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+/// The server's life.
+async fn serve(listener: tokio::net::TcpListener, app: Arc<App>, drain: Duration) {
+    let stop = app.stop.clone();
+    let reaped = app.clone();
+    tokio::spawn(async move { reaped.models.reap().await });
+    let router = router(app.clone());
+    let connections = GracefulShutdown::new();
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD);
     loop {
-        #[cfg(unix)]
-        let ended = async {
-            match &mut ends {
-                Some(ends) => ends.recv().await,
-                None => std::future::pending().await,
-            }
+        let accepted = tokio::select! {
+            () = stop.reached(Stage::Draining) => break,
+            accepted = listener.accept() => accepted,
         };
-        #[cfg(not(unix))]
-        let ended = std::future::pending::<Option<()>>();
-        tokio::select! {
-            _ = ended => {}
-            pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },
-        }
+        let Ok((stream, _)) = accepted else {
+            // Too many files are open, mostly: those that are need a moment to be closed.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // Pieces of an answer are small and each is wanted at once.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        let connection = server.serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connections.watch(connection));
+    }
+    drop(listener);
+    let closed = connections.shutdown();
+    tokio::pin!(closed);
+    let (drained, hurried) = tokio::select! {
+        () = &mut closed => (true, false),
+        () = tokio::time::sleep(drain) => (false, false),
+        () = stop.forced() => (false, true),
+    };
+    if !drained {
         stop.stop();
+        // Streams say that they end.
+        let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
+    }
+    if !hurried {
+        // A second signal does not wait for it; a file is whole or not there.
+        let saved = tokio::task::spawn_blocking(move || app.models.save_all());
+        tokio::select! { _ = saved => {}, () = stop.forced(), if drained => {} }
     }
 }

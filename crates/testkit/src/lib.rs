@@ -11,6 +11,7 @@ pub mod gguf;
 pub mod gguf_builder;
 pub mod golden;
 pub mod safetensors;
+pub mod serving;
 pub mod shared;
 
 pub use golden::Golden;

@@ -109,7 +109,8 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     }
     let server = Server::bind(args.addr, config, models, Stop::default())?;
     env.say(Log::Warn, format!("serving on http://{}/v1; Ctrl-C ends it", server.addr()?));
-    Ok(server.run()?)
+    server.run();
+    Ok(())
 }
 
 /// What is served, and whether its files must be good: those of a folder are seen to when they are asked for.

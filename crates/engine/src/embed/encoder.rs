@@ -5,7 +5,7 @@ use crate::batch::{Batch, Logits, Row, Span, TokenId, Want};
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::{Load, Opened};
-use crate::request::RequestError;
+use crate::request::{Cancel, RequestError};
 use crate::spec::ModelSpec;
 use rinfer_kernels::kv::PAGE;
 use rinfer_text::tokenizer::Special;
@@ -108,13 +108,14 @@ impl Encoder {
         Ok(Sequence { rows, cut })
     }
 
-    /// Each sequence's row of numbers: as many together as rows and slots allow.
-    pub fn run(&self, sequences: &[Sequence]) -> Result<Vec<Vec<f32>>> {
+    /// Each sequence's row of numbers: as many together as rows and slots allow, until it is cancelled.
+    pub fn run(&self, sequences: &[Sequence], cancel: &Cancel) -> Result<Vec<Vec<f32>>> {
         // A panic left sequences open, and was reported where it happened.
         let mut executor = self.executor.lock().map_err(|_| RequestError::Stopped)?;
         let (mut all, mut out) = (Vec::with_capacity(sequences.len()), Logits::default());
         let mut left = sequences;
         while !left.is_empty() {
+            cancel.check()?;
             let mut rows = 0;
             let fits = |sequence: &&Sequence| {
                 rows += sequence.rows.len();

@@ -14,6 +14,7 @@ use crate::cpu::to_unit;
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::{Load, Opened};
+use crate::request::Cancel;
 use crate::spec::Head;
 use encoder::{Encoder, Sequence};
 use std::borrow::Cow;
@@ -116,6 +117,19 @@ impl Embedder {
     /// A prompt or number of dimensions that the model has not; an input that is too long, if it is not
     /// to be cut, or that has no tokens, or one that is none of the model's.
     pub fn embed_all(&self, inputs: &[Input<'_>], how: &Embed) -> Result<Vec<Embedding>> {
+        self.embed_until(inputs, how, &Cancel::default())
+    }
+
+    /// The same, until it is cancelled.
+    ///
+    /// # Errors
+    /// As [`Embedder::embed_all`], and [`RequestError::Cancelled`](crate::request::RequestError::Cancelled).
+    pub fn embed_until(
+        &self,
+        inputs: &[Input<'_>],
+        how: &Embed,
+        cancel: &Cancel,
+    ) -> Result<Vec<Embedding>> {
         let prompt = self.prompt(&how.prompt)?;
         let dimensions = self.cut_to(how.dimensions)?;
         let asked = matches!(how.prompt, Prompt::Named(_) | Prompt::Text(_));
@@ -124,13 +138,16 @@ impl Embedder {
             let problem = format!("goes before texts, and input {i} is tokens: leave it out");
             return Err(Error::Option { option: "prompt", found: prompt.into_owned(), problem });
         }
-        let sequence = |(i, input): (usize, &Input<'_>)| match *input {
-            Input::Text(text) => self.0.text(i, &prompt, text, how.truncate),
-            Input::Tokens(ids) => self.0.tokens(i, ids, how.truncate),
+        let sequence = |(i, input): (usize, &Input<'_>)| {
+            cancel.check()?;
+            match *input {
+                Input::Text(text) => self.0.text(i, &prompt, text, how.truncate),
+                Input::Tokens(ids) => self.0.tokens(i, ids, how.truncate),
+            }
         };
         let sequences: Vec<Sequence> =
             inputs.iter().enumerate().map(sequence).collect::<Result<_>>()?;
-        let vectors = self.0.run(&sequences)?;
+        let vectors = self.0.run(&sequences, cancel)?;
         let made = vectors.into_iter().zip(&sequences).map(|(mut vector, sequence)| {
             if dimensions < vector.len() {
                 vector.truncate(dimensions);

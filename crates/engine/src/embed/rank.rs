@@ -2,6 +2,7 @@
 use super::encoder::{Encoder, Sequence};
 use crate::error::Result;
 use crate::load::{Load, Opened};
+use crate::request::Cancel;
 use crate::spec::Head;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,9 +57,26 @@ impl Reranker {
     /// # Errors
     /// A pair that is too long.
     pub fn rank(&self, query: &str, documents: &[&str], truncate: bool) -> Result<Vec<Ranked>> {
-        let pair = |(i, document): (usize, &&str)| self.0.pair(i, (query, document), truncate);
+        self.rank_until(query, documents, truncate, &Cancel::default())
+    }
+
+    /// The same, until it is cancelled.
+    ///
+    /// # Errors
+    /// A pair that is too long, and [`RequestError::Cancelled`](crate::request::RequestError::Cancelled).
+    pub fn rank_until(
+        &self,
+        query: &str,
+        documents: &[&str],
+        truncate: bool,
+        cancel: &Cancel,
+    ) -> Result<Vec<Ranked>> {
+        let pair = |(i, document): (usize, &&str)| {
+            cancel.check()?;
+            self.0.pair(i, (query, document), truncate)
+        };
         let pairs: Vec<Sequence> = documents.iter().enumerate().map(pair).collect::<Result<_>>()?;
-        let scores = self.0.run(&pairs)?;
+        let scores = self.0.run(&pairs, cancel)?;
         let of = |(index, (row, pair)): (usize, (Vec<f32>, &Sequence))| Ranked {
             index,
             score: sigmoid(row[0]),

@@ -7,6 +7,7 @@ use crate::refusal::Refusal;
 use crate::request::{EVERY, Wanted};
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::embed::{Embed, Embedding, Input, Prompt};
+use rinfer_engine::request::Cancel;
 use serde_json::{Value, json};
 
 /// What is documented and not read.
@@ -44,7 +45,12 @@ const MOST: usize = 2048;
 const KINDS: &str = "a string, a list of strings, a list of token ids, or a list of such lists";
 
 /// Reads a request, and answers it.
-pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Result<Wanted, Refusal> {
+pub fn read(
+    held: &Held,
+    mut fields: Fields,
+    ignored: &mut Vec<String>,
+    cancel: &Cancel,
+) -> Result<Wanted, Refusal> {
     let Brought::Embedder(embedder) = &held.model else {
         return Err(held.model.unfit(&held.name));
     };
@@ -65,7 +71,7 @@ pub fn read(held: &Held, mut fields: Fields, ignored: &mut Vec<String>) -> Resul
     let _pass = held.gate.enter(1)?;
     let how = Embed { prompt, dimensions, truncate };
     let views: Vec<Input<'_>> = inputs.iter().map(Owned::view).collect();
-    let all = embedder.embed_all(&views, &how)?;
+    let all = embedder.embed_until(&views, &how, cancel)?;
     let tokens: usize = all.iter().map(|one| one.tokens).sum();
     let data: Vec<Value> =
         all.iter().enumerate().map(|(i, one)| object(i, one, base64, truncate)).collect();

@@ -2,6 +2,9 @@
 use crate::rig::{Rig, Running, asking};
 use rinfer_testkit::embed::{CONTEXT, WIDTH};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Instant;
 
 fn start() -> Running {
     Rig { vectors: true, ..Rig::default() }.start()
@@ -176,4 +179,33 @@ fn documents_are_ranked() {
     }
     let (status, refused) = ask(json!({"documents": ["x".repeat(200)]}));
     assert_eq!((status, refused["error"]["code"].as_str()), (400, Some("context_length_exceeded")));
+}
+
+/// R1: vectors and ranks that nobody waits for any more are not made.
+#[test]
+fn r1_who_leaves_ends_the_work() {
+    let server = start();
+    let documents = vec!["three words or four"; 6000];
+    let rank = json!({"model": "ranks", "query": "what", "documents": documents});
+    let embed = json!({"model": "embeds", "input": vec!["three words or four"; 2048]});
+    for (path, model, body) in [("/v1/rerank", "ranks", rank), ("/v1/embeddings", "embeds", embed)]
+    {
+        let start = Instant::now();
+        assert_eq!(server.post(path, &body).status, 200);
+        let whole = start.elapsed();
+        let mut stream = TcpStream::connect(server.addr).unwrap();
+        let body = body.to_string();
+        let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length:";
+        write!(stream, "POST {path} HTTP/1.1\r\n{head} {}\r\n\r\n{body}", body.len()).unwrap();
+        let wait = |n: usize| while server.inside_of(model) != n {};
+        wait(1);
+        // Texts are tokens by then, and the first vectors are made.
+        std::thread::sleep(whole / 3);
+        let start = Instant::now();
+        drop(stream);
+        wait(0);
+        let left = start.elapsed();
+        println!("{path}: {left:?} after its client left, {whole:?} in all");
+        assert!(left < whole / 2, "{path}: {left:?} of {whole:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The server's end.
 use crate::rig::{Rig, asking};
-use rinfer_server::Config;
+use rinfer_server::{Config, Models, Server, Stop};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,22 @@ fn r13_answers_are_finished_if_they_can_be() {
     stop.stop();
     assert_eq!(asked.join().unwrap()["usage"]["completion_tokens"], 40);
     server.join();
+}
+
+/// R13: from when it listens, before it serves, a signal asks for its end and does not end the process.
+#[test]
+#[cfg(unix)]
+fn r13_signals_are_heeded_from_the_first() {
+    for name in ["-TERM", "-INT"] {
+        let config = Config { signals: true, ..Rig::default().config };
+        let models = Models::new(Vec::new(), &config).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = Server::bind(any, config, models, Stop::default()).unwrap();
+        let id = std::process::id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
+        // It ends by itself.
+        server.run();
+    }
 }
 
 #[test]

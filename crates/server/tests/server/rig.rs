@@ -71,7 +71,7 @@ impl Default for Rig {
 pub struct Running {
     pub addr: SocketAddr,
     pub stop: Stop,
-    thread: Option<JoinHandle<std::io::Result<()>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Rig {
@@ -187,13 +187,17 @@ impl Running {
     }
     /// Waits for the server's end.
     pub fn join(mut self) {
-        self.thread.take().unwrap().join().unwrap().unwrap();
+        self.thread.take().unwrap().join().unwrap();
     }
     /// How many answers are under way or wait.
     pub fn inside(&self) -> usize {
+        self.inside_of("scripted")
+    }
+    /// How many answers of a model are under way or wait.
+    pub fn inside_of(&self, model: &str) -> usize {
         let text = self.get("/metrics").text();
-        let line =
-            text.lines().find(|line| line.starts_with("rinfer_answers_inside{model=\"scripted\"}"));
+        let name = format!("rinfer_answers_inside{{model=\"{model}\"}}");
+        let line = text.lines().find(|line| line.starts_with(&name));
         line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
     }
     /// Waits until so many answers are under way or wait.
