@@ -116,7 +116,7 @@ fn open_program(bytes: &[u8], path: &Path, made: &Path) {
     let Ok(program) = Program::read(path) else { return };
     let mut out = std::fs::File::options();
     let out = out.read(true).write(true).create(true).truncate(true).open(made);
-    let written = program.append::<Failed>(made, &mut out.expect("a file"), |out, at| {
+    let written = program.append::<Failed>(made, &mut out.expect("a file"), 0, |out, at| {
         let mut writer = Writer::new(out, at)?;
         writer.file("a", &[7; 100])?;
         Ok(writer.finish(serde_json::json!({"name": "a model"}))?)

@@ -279,10 +279,13 @@ impl Opened {
     /// An option out of its range.
     pub fn fit(&self, load: &Load) -> Result<Fit> {
         let asked = load.limits(&self.spec)?;
-        let room = load.memory.or_else(|| memory::available(Path::new("/")));
+        // A bundle's weights are where they will be; others are mapped beside what is made of them.
+        let mapped = if let Checkpoint::Bundle(bundle) = &self.files { bundle.len() } else { 0 };
+        let threads = load.threads()?;
+        let room = memory::room(Path::new("/"), load.memory, mapped, threads);
         let weights = self.weights()?;
         let free = load.context.is_none();
-        Ok(Fit::of(&self.spec, &*weights, asked, free, room, load.threads()?))
+        Ok(Fit::of(&self.spec, &*weights, asked, free, room, threads))
     }
 
     /// What an executor that writes texts is sized for. A default context is the largest, up to 4096 and

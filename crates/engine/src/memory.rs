@@ -9,6 +9,29 @@ pub fn available(root: &Path) -> Option<usize> {
     free.into_iter().chain(within_group(&text)).min()
 }
 
+/// What a thread maps for itself: its stack, and what the allocator sets aside for it.
+const THREAD: usize = (2 + 64) << 20;
+/// The threads of a process beside those that compute: who schedules, listens, heeds signals.
+const OTHERS: usize = 4;
+
+/// Bytes that a model may take: as many as are `asked` for, or [`available`], but no more than the process
+/// may map (`ulimit -v`) beside its `threads` that compute and all others. So many bytes are `mapped` already.
+pub fn room(root: &Path, asked: Option<usize>, mapped: usize, threads: usize) -> Option<usize> {
+    let room = asked.or_else(|| available(root));
+    let beside = (threads + OTHERS) * THREAD;
+    let left = address_space(root).map(|left| left.saturating_sub(beside).saturating_add(mapped));
+    room.into_iter().chain(left).min()
+}
+
+/// Bytes that the process may still map, if that is bounded.
+fn address_space(root: &Path) -> Option<usize> {
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let limits = text("proc/self/limits")?;
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: usize = limit.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(field(&text("proc/self/status")?, "VmSize:")?))
+}
+
 /// A field of a file that counts in kB.
 fn field(text: &str, name: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -50,6 +73,15 @@ mod tests {
     use super::*;
 
     fn check(name: &str, files: &[(&str, &str)], expected: Option<usize>) {
+        check_of(available, name, files, expected);
+    }
+
+    fn check_of(
+        of: fn(&Path) -> Option<usize>,
+        name: &str,
+        files: &[(&str, &str)],
+        expected: Option<usize>,
+    ) {
         let root =
             std::env::temp_dir().join(format!("rinfer-memory-{}-{name}", std::process::id()));
         for (path, content) in files {
@@ -57,13 +89,13 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, content).unwrap();
         }
-        let found = available(&root);
+        let found = of(&root);
         let _ = std::fs::remove_dir_all(&root);
         assert_eq!(found, expected, "{name}");
     }
 
     #[test]
-    fn trees() {
+    fn e4_groups_and_what_is_free() {
         let free = ("proc/meminfo", "MemTotal: 100 kB\nMemAvailable:   50 kB\n");
         check("bare", &[], None);
         check("plain", &[free], Some(50 * 1024));
@@ -80,5 +112,19 @@ mod tests {
             ("sys/fs/cgroup/memory/x/memory.stat", "total_inactive_file 15000\n"),
         ];
         check("v1", &[&v1[..], &[free]].concat(), Some(5_000));
+    }
+
+    #[test]
+    fn e4_address_space() {
+        let status = ("proc/self/status", "Name:\tx\nVmSize:\t     100 kB\n");
+        let check = |name, soft: &str, expected| {
+            let head = "Limit                     Soft Limit           Hard Limit           Units";
+            let limits = format!("{head}\nMax address space         {soft} unlimited bytes\n");
+            check_of(address_space, name, &[status, ("proc/self/limits", &limits)], expected);
+        };
+        check("space", "204800", Some(102_400));
+        check("space for ever", "unlimited", None);
+        check("space beyond", "4096", Some(0));
+        check_of(address_space, "no space", &[status], None);
     }
 }

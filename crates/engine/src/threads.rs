@@ -122,8 +122,8 @@ fn parse_list(list: &str) -> BTreeSet<usize> {
 mod tests {
     use super::*;
 
-    /// Writes a tree of files and reads it.
-    fn check(name: &str, files: &[(&str, &str)], cores: usize, quota: Option<f64>, threads: usize) {
+    /// What a tree of files, written for this, says.
+    fn found(name: &str, files: &[(&str, &str)]) -> Processors {
         let root =
             std::env::temp_dir().join(format!("rinfer-threads-{}-{name}", std::process::id()));
         for (path, content) in files {
@@ -133,54 +133,77 @@ mod tests {
         }
         let found = Processors::read(&root);
         let _ = std::fs::remove_dir_all(&root);
+        found
+    }
+
+    fn check(name: &str, files: &[(&str, &str)], cores: usize, quota: Option<f64>, threads: usize) {
+        let found = found(name, files);
         assert_eq!((found.cores, found.quota, found.threads()), (cores, quota, threads), "{name}");
     }
 
+    const STATUS: &str = "proc/self/status";
+    const EIGHT: (&str, &str) = (STATUS, "Name:\tx\nCpus_allowed_list:\t0-7\nMems_allowed:\t1\n");
+
+    /// What each of some processors' file of topology says.
+    fn topology(of: std::ops::Range<usize>, name: &str, id: fn(usize) -> usize) -> Tree {
+        let path = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/{name}");
+        of.map(|cpu| (path(cpu), format!("{}\n", id(cpu)))).collect()
+    }
+
+    type Tree = Vec<(String, String)>;
+
+    fn tree<'a>(parts: &[&'a Tree], more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let files =
+            parts.iter().flat_map(|part| part.iter().map(|(a, b)| (a.as_str(), b.as_str())));
+        files.chain(more.iter().copied()).collect()
+    }
+
+    /// E1: no more threads than processors that the process may use, nor than its quota of time, rounded
+    /// down: threads beyond it are stopped in the middle of a phase, and all others wait for them.
     #[test]
-    fn trees() {
-        const STATUS: &str = "proc/self/status";
-        let eight = (STATUS, "Name:\tx\nCpus_allowed_list:\t0-7\nMems_allowed:\t1\n");
+    fn e1_affinity_and_quota() {
         let group2 = ("proc/self/cgroup", "0::/a/b\n");
         let group1 = ("proc/self/cgroup", "4:memory:/x\n3:cpu,cpuacct:/docker/1\n");
-        let topology: Vec<(String, String)> = (0..8)
-            .map(|cpu| {
-                let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/core_id");
-                (path, format!("{}\n", cpu / 2))
-            })
-            .collect();
-        let siblings: Vec<(&str, &str)> =
-            topology.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         check("bare", &[], 0, None, 1);
-        check("plain", &[eight], 8, None, 8);
+        check("plain", &[EIGHT], 8, None, 8);
         check("affinity", &[(STATUS, "Cpus_allowed_list: 1-2,5\n")], 3, None, 3);
-        check("siblings", &[&siblings[..], &[eight]].concat(), 4, None, 4);
-        let one_of_each = (STATUS, "Cpus_allowed_list: 0,2,3\n");
-        check("pinned", &[&siblings[..], &[one_of_each]].concat(), 2, None, 2);
-        check(
-            "no quota",
-            &[eight, group2, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")],
-            8,
-            None,
-            8,
-        );
+        let none = ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+        check("no quota", &[EIGHT, group2, none], 8, None, 8);
         let max = ("sys/fs/cgroup/a/b/cpu.max", "250000 100000\n");
-        check("v2", &[eight, group2, max], 8, Some(2.5), 2);
+        check("v2", &[EIGHT, group2, max], 8, Some(2.5), 2);
         let above = ("sys/fs/cgroup/a/cpu.max", "50000 100000\n");
-        check("v2 above", &[eight, group2, max, above], 8, Some(0.5), 1);
-        let v1 = [
-            ("sys/fs/cgroup/cpu/docker/1/cpu.cfs_quota_us", "300000\n"),
-            ("sys/fs/cgroup/cpu/docker/1/cpu.cfs_period_us", "100000\n"),
-        ];
-        check("v1", &[&v1[..], &[eight, group1]].concat(), 8, Some(3.0), 3);
-        let unlimited = [("sys/fs/cgroup/cpu/docker/1/cpu.cfs_quota_us", "-1\n"), v1[1]];
-        check("v1 unlimited", &[&unlimited[..], &[eight, group1]].concat(), 8, None, 8);
-        check("hybrid", &[eight, ("sys/devices/cpu_core/cpus", "0-3\n")], 4, None, 4);
-        let big_little = [
-            ("sys/devices/system/cpu/cpu0/cpu_capacity", "1024\n"),
-            ("sys/devices/system/cpu/cpu1/cpu_capacity", "1024\n"),
-            ("sys/devices/system/cpu/cpu2/cpu_capacity", "400\n"),
-            (STATUS, "Cpus_allowed_list: 0-2\n"),
-        ];
-        check("big little", &big_little, 2, None, 2);
+        check("v2 above", &[EIGHT, group2, max, above], 8, Some(0.5), 1);
+        let quota = ("sys/fs/cgroup/cpu/docker/1/cpu.cfs_quota_us", "300000\n");
+        let period = ("sys/fs/cgroup/cpu/docker/1/cpu.cfs_period_us", "100000\n");
+        check("v1", &[quota, period, EIGHT, group1], 8, Some(3.0), 3);
+        let unlimited = (quota.0, "-1\n");
+        check("v1 unlimited", &[unlimited, period, EIGHT, group1], 8, None, 8);
+    }
+
+    /// E2: a thread a physical core, of the fast kind where there are two, and the reason in words.
+    #[test]
+    fn e2_fast_physical_cores() {
+        let siblings = topology(0..8, "topology/core_id", |cpu| cpu / 2);
+        check("siblings", &tree(&[&siblings], &[EIGHT]), 4, None, 4);
+        let pinned = (STATUS, "Cpus_allowed_list: 0,2,3\n");
+        check("pinned", &tree(&[&siblings], &[pinned]), 2, None, 2);
+        // Two packages, whose cores have the same numbers.
+        let cores = topology(0..8, "topology/core_id", |cpu| cpu % 4);
+        let packages = topology(0..8, "topology/physical_package_id", |cpu| cpu / 4);
+        check("packages", &tree(&[&cores, &packages], &[EIGHT]), 8, None, 8);
+        // Two fast cores of two threads each, and four slow ones.
+        let hybrid = topology(0..8, "topology/core_id", |cpu| if cpu < 4 { cpu / 2 } else { cpu });
+        let fast = ("sys/devices/cpu_core/cpus", "0-3\n");
+        check("hybrid", &tree(&[&hybrid], &[EIGHT, fast]), 2, None, 2);
+        // One that may use slow cores alone uses them all.
+        let slow = (STATUS, "Cpus_allowed_list: 4-7\n");
+        check("slow ones", &tree(&[&hybrid], &[slow, fast]), 4, None, 4);
+        let capacity = topology(0..4, "cpu_capacity", |cpu| if cpu < 3 { 1024 } else { 400 });
+        let four = (STATUS, "Cpus_allowed_list: 0-3\n");
+        check("big and little", &tree(&[&capacity], &[four]), 3, None, 3);
+        let reason = found("reason", &tree(&[&siblings], &[EIGHT])).reason();
+        assert_eq!(reason, "4 physical cores of 8 processors");
+        let quota = Processors { allowed: 8, cores: 4, quota: Some(2.5) }.reason();
+        assert!(quota.contains("a quota of 2.50 processors"), "{quota}");
     }
 }

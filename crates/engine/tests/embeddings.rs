@@ -77,7 +77,7 @@ fn company_threads_and_tiers() {
 }
 
 #[test]
-fn memory_is_the_sum() {
+fn e4_memory_is_the_sum() {
     let (plain, quants) = (head(Pool::Last, true), [Quant::F32, Quant::Native, Quant::Int8Int8]);
     for golden in goldens() {
         for quant in quants {

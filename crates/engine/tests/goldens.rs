@@ -62,9 +62,9 @@ impl Weights for Headers<'_> {
     }
 }
 
-/// I10: what is planned, from headers alone, is what is held.
+/// I10, E4: what is planned, from headers alone, is what is held, of every architecture.
 #[test]
-fn memory_is_the_sum() {
+fn e4_memory_is_the_sum() {
     let precisions = [
         Quant::F32,
         Quant::Native,

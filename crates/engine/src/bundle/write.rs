@@ -1,11 +1,12 @@
 //! Making a bundle, one run of rows at a time: neither the model nor a whole matrix is in memory.
 use super::{About, provenance};
-use crate::backend::{LoadError, Quant};
+use crate::backend::{Limits, LoadError, Quant};
 use crate::cpu::pack::Packer;
 use crate::embed::Companions;
 use crate::error::{Error, Result};
 use crate::language::Stored;
-use crate::load::Opened;
+use crate::load::{Load, Opened};
+use crate::size;
 use crate::spec::Head;
 use crate::weights::{Need, needs};
 use rinfer_formats::bundle::{self, Writer};
@@ -47,11 +48,19 @@ pub fn save(opened: &Opened, making: &Making, path: &Path) -> Result<u64> {
 /// As [`save`] and [`Program::append`].
 pub fn save_into(opened: &Opened, making: &Making, program: &Program, path: &Path) -> Result<u64> {
     not_itself(opened, path)?;
+    let least = weights(opened, making)? as u64;
     let saved = replace(path, |file| {
         let bundle = |file: &mut File, at| write(opened, making, BufWriter::new(file), at);
-        program.append(path, file, bundle)
+        program.append(path, file, least, bundle)
     });
     saved.map_err(|error| not_written(error, path))
+}
+
+/// Bytes of a bundle's tensors: what they take when they are loaded.
+fn weights(opened: &Opened, making: &Making) -> Result<usize> {
+    let load = Load { quant: making.quant, ..Load::default() };
+    let limits = Limits { keep: opened.is_adapted(), ..load.limits(&opened.spec)? };
+    Ok(size::weights(&opened.spec, &*opened.weights()?, &limits))
 }
 
 /// A model's own file is not written over, but for a bundle's.

@@ -148,27 +148,27 @@ impl Program {
         };
         read().map_err(|cause| Error::at(path, cause))
     }
-    /// Writes the program to `out` and, through `write`, a bundle behind it, which begins at the
-    /// byte that it is given; the whole's length. Errors call it `path`.
+    /// Writes the program to `out` and, through `write`, a bundle of at least `least` bytes behind it,
+    /// which begins at the byte that it is given; the whole's length. Errors call it `path`.
     ///
     /// # Errors
-    /// As `write`'s and the system's; that the platform runs no program so long.
+    /// As `write`'s and the system's; that the platform runs no program so long, before anything is
+    /// written if that is known then.
     pub fn append<E: From<std::io::Error> + From<Error>>(
         &self,
         path: &Path,
         out: &mut File,
+        least: u64,
         write: impl FnOnce(&mut File, u64) -> Result<u64, E>,
     ) -> Result<u64, E> {
         let program = self.bytes.len() as u64;
         let offset = program.next_multiple_of(PAGE);
+        self.runs(path, offset.saturating_add(least))?;
         out.write_all(&self.bytes)?;
         out.set_len(offset)?;
         let length = write(out, offset)?;
         let end = offset + length;
-        if self.kind != Kind::Elf && end > MOST - PAGE - end / 64 {
-            let cause = Cause::LargeProgram { size: end, most: MOST };
-            return Err(Error::at(path, cause).into());
-        }
+        self.runs(path, end)?;
         out.seek(SeekFrom::Start(self.slot as u64))?;
         out.write_all(&Place { offset, length, program }.slot())?;
         let_run(out)?;
@@ -176,6 +176,13 @@ impl Program {
             Kind::MachO(macho) => Ok(macho.sign(out, end)?),
             _ => Ok(end),
         }
+    }
+    /// Whether its platform runs one of so many bytes, with a signature of all of them.
+    fn runs(&self, path: &Path, size: u64) -> Result<(), Error> {
+        if self.kind != Kind::Elf && size > MOST - PAGE - size / 64 {
+            return Err(Error::at(path, Cause::LargeProgram { size, most: MOST }));
+        }
+        Ok(())
     }
 }
 
@@ -235,7 +242,7 @@ mod tests {
             for _ in 0..2 {
                 let base = Program::read(from).unwrap();
                 let end = replace(&made, |out| {
-                    base.append::<Failed>(&made, out, |o, at| Ok(fill(o, at)?))
+                    base.append::<Failed>(&made, out, 0, |o, at| Ok(fill(o, at)?))
                 });
                 let bytes = std::fs::read(&made).unwrap();
                 assert_eq!(bytes.len() as u64, end.unwrap());
@@ -276,8 +283,9 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
+    /// E6: Windows runs no program of 4 GiB, so none is made.
     #[test]
-    fn windows_runs_no_large_program() {
+    fn e6_windows_runs_no_large_program() {
         let path = std::env::temp_dir().join(format!("rinfer-large-{}", std::process::id()));
         let program = Program { bytes: [b"MZ", &slot()[..]].concat(), slot: 2, kind: Kind::Pe };
         let far = |out: &mut File, at: u64| -> Result<u64, Failed> {
@@ -285,13 +293,17 @@ mod tests {
             out.set_len(at + MOST)?;
             Ok(MOST)
         };
-        let Err(Failed(error)) = replace(&path, |out| program.append(&path, out, far)) else {
-            panic!()
-        };
-        assert!(error.contains("4294967295") && error.contains("beside"), "{error}");
-        assert!(!path.exists());
+        let never = |_: &mut File, _: u64| -> Result<u64, Failed> { panic!("it is written") };
+        for made in [
+            replace(&path, |out| program.append(&path, out, 0, far)),
+            replace(&path, |out| program.append(&path, out, MOST, never)),
+        ] {
+            let Err(Failed(error)) = made else { panic!() };
+            assert!(error.contains("4294967295") && error.contains("beside"), "{error}");
+            assert!(!path.exists());
+        }
         let elf = Program { kind: Kind::Elf, ..program };
-        assert!(replace(&path, |out| elf.append(&path, out, far)).is_ok());
+        assert!(replace(&path, |out| elf.append(&path, out, MOST, far)).is_ok());
         std::fs::remove_file(path).unwrap();
     }
 
