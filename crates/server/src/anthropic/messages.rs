@@ -18,7 +18,6 @@ use std::sync::Arc;
 pub const FATES: Fates = &[
     ("cache_control", Inert("what was computed is kept while there is room")),
     ("container", Refused("nothing is run here")),
-    ("context_management", Refused("use truncation")),
     ("inference_geo", Inert("there is one place")),
     ("mcp_servers", Refused("nothing is fetched")),
     ("metadata", Inert("nothing is kept")),
@@ -44,6 +43,7 @@ pub const ASKED: &[Field] = &[
     ),
     field("tool_choice", OBJECT, "Whether it may call them, or must"),
     field("thinking", OBJECT, "Whether the model thinks first, and how many tokens"),
+    field("context_management", OBJECT, "edits: clear_thinking_20251015 leaves out older thoughts"),
 ];
 
 /// What is read here alone.

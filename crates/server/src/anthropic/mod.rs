@@ -1,5 +1,6 @@
 //! Anthropic's API.
 pub mod count;
+mod edits;
 pub mod messages;
 mod read;
 mod voice;

@@ -1,4 +1,5 @@
 //! Anthropic's messages, system texts and tools to the engine's.
+use super::edits;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{Fates, Fields, expected};
 use crate::refusal::Refusal;
@@ -29,6 +30,7 @@ pub fn read(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Ask, Refus
     for (i, value) in list.into_iter().enumerate() {
         message(Fields::of(value, &format!("messages[{i}]"))?, &mut messages, ignored)?;
     }
+    edits::read(fields, &mut messages, ignored)?;
     let tools = tools(fields, ignored)?;
     let (choice, single) = choice(fields, ignored)?;
     Ok(Ask { messages, tools, choice, single, ..Ask::default() })
@@ -83,7 +85,7 @@ fn message(
         "assistant" => Role::Assistant,
         "system" => Role::System,
         other => {
-            let text = format!("'{other}' is neither user nor assistant");
+            let text = format!("'{other}' is none of user, assistant, system");
             return Err(Refusal::field(fields.path("role"), text));
         }
     };

@@ -16,7 +16,9 @@ use rinfer_text::template::{DateTime, Template};
 use rinfer_text::tokenizer::Tokenizer;
 use scripted::{Scripted, limits};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -149,18 +151,25 @@ const BEGINS: [&str; 3] = ["[assistant]<think>\n", "[assistant]", "Go on:"];
 /// What a prompt asks for: to say what follows `Say: `, or after a tool was called, what that returned.
 fn told(prompt: &str) -> String {
     let prompt = BEGINS.iter().fold(prompt, |text, begin| text.strip_suffix(begin).unwrap_or(text));
-    if let Some((_, result)) = prompt.rsplit_once("[tool]") {
-        return format!("The tool says: {result}");
+    let (said, returned) = (prompt.rsplit_once("Say: "), prompt.rsplit_once("[tool]"));
+    match (said, returned) {
+        (said, Some((_, result))) if said.is_none_or(|(_, text)| text.len() > result.len()) => {
+            format!("The tool says: {result}")
+        }
+        // What an agent reminds of after it is not meant.
+        (Some((_, text)), _) => text.split("[system]").next().unwrap().to_owned(),
+        _ => "Hello!".to_owned(),
     }
-    prompt.rsplit_once("Say: ").map_or("Hello!", |(_, text)| text).to_owned()
 }
 
 /// The text of tokens: one a byte.
 fn text(ids: &[u32]) -> String {
-    let byte = |id: &u32| {
-        (0..=u8::MAX).filter(|b| !matches!(b, 0xC0 | 0xC1 | 0xF5..)).find(|b| id_of(*b) == *id)
-    };
-    String::from_utf8_lossy(&ids.iter().filter_map(byte).collect::<Vec<u8>>()).into_owned()
+    static BYTES: LazyLock<HashMap<u32, u8>> = LazyLock::new(|| {
+        let bytes = (0..=u8::MAX).filter(|b| !matches!(b, 0xC0 | 0xC1 | 0xF5..));
+        bytes.map(|byte| (id_of(byte), byte)).collect()
+    });
+    let bytes = ids.iter().filter_map(|id| BYTES.get(id).copied());
+    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }
 
 pub fn ids(text: &str) -> Vec<u32> {
