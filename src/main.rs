@@ -47,6 +47,8 @@ enum Command {
     Tokenize(cmd::tokenize::Args),
     Detokenize(cmd::detokenize::Args),
     Doctor(cmd::doctor::Args),
+    Completions(cmd::packages::Completions),
+    Man(cmd::packages::Man),
 }
 
 /// Where a model may be noted that follows this program in its file.
@@ -89,6 +91,8 @@ fn run(command: Command, env: &Environment) -> anyhow::Result<()> {
         Command::Tokenize(args) => cmd::tokenize::run(&args, env),
         Command::Detokenize(args) => cmd::detokenize::run(&args, env),
         Command::Doctor(args) => cmd::doctor::run(&args, env),
+        Command::Completions(args) => cmd::packages::completions(&args, Cli::command()),
+        Command::Man(args) => cmd::packages::man(&args, Cli::command()),
     }
 }
 

@@ -132,6 +132,24 @@ fn help_fits() {
 }
 
 #[test]
+fn packages_have_completions_and_a_manual() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = rinfer(&["completions", shell]);
+        for word in ["detokenize", "temperature"] {
+            assert!(text(&script).contains(word), "{shell}: {word}");
+        }
+    }
+    check_failure(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
+    let folder = std::env::temp_dir().join(format!("rinfer-{}-man", std::process::id()));
+    assert_eq!(text(&rinfer(&["man", folder.to_str().unwrap()])), "");
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert!(page("rinfer.1").contains("rinfer\\-run(1)"));
+    assert!(page("rinfer-run.1").contains("\\-\\-temperature"));
+    check_failure(&["man", folder.join("rinfer.1/x").to_str().unwrap()], 1, &["rinfer.1/x"]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn answers() {
     let m = &tiny("answers");
     let run = |args: &[&str]| -> String {

@@ -12,6 +12,7 @@ mod interrupt;
 #[cfg(feature = "pull")]
 pub mod models;
 mod options;
+pub mod packages;
 #[cfg(feature = "pull")]
 mod progress;
 #[cfg(feature = "pull")]
