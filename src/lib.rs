@@ -1,16 +1,24 @@
 //! Run open-weight language models in pure Rust: load a file, hold a conversation.
 //!
-//! ```no_run
-//! use rinfer::{Load, Model};
+//! ```standalone_crate
+//! use rinfer::{Error, Load, Model, Sampling};
 //!
-//! # fn main() -> Result<(), rinfer::Error> {
-//! let model = Model::load("model.gguf", Load::default())?;
-//! let mut chat = model.session();
-//! for piece in chat.say("Why is the sky blue?")? {
-//!     print!("{}", piece?);
+//! fn main() -> Result<(), Error> {
+//! #   // A folder of this name holds a tiny model, which says nothing that anybody would understand.
+//! #   let folder = std::env::temp_dir().join(format!("rinfer-front-page-{}", std::process::id()));
+//! #   let golden = rinfer_testkit::Golden::load(&rinfer_testkit::shared::goldens().join("llama3"));
+//! #   rinfer_testkit::chat::write_model(&golden, &folder.join("model.gguf"));
+//! #   std::env::set_current_dir(&folder)?;
+//!     let model = Model::load("model.gguf", Load::default())?;
+//!     let mut chat = model.session();
+//!     chat.system("Answer in one sentence.");
+//!     *chat.sampling() = Sampling { max_tokens: Some(100), seed: 7, ..Sampling::default() };
+//!     for piece in chat.say("Why is the sky blue?")? {
+//!         print!("{}", piece?);
+//!     }
+//! #   std::fs::remove_dir_all(folder)?;
+//!     Ok(())
 //! }
-//! # Ok(())
-//! # }
 //! ```
 //!
 //! An answer can be a value of a type: [`Session::ask`].
@@ -90,3 +98,16 @@ pub use rinfer_grammar::{
 };
 pub use rinfer_text::chat::{Message, Role, Tool, ToolCall};
 pub use rinfer_text::reply::Delta;
+
+/// The guides, whose snippets are compiled with these examples.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/library.md")]
+    struct Library;
+    #[doc = include_str!("../docs/structured-output.md")]
+    struct Forms;
+    #[doc = include_str!("../docs/embeddings.md")]
+    struct Vectors;
+}

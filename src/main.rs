@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod cmd;
+#[cfg(test)]
+mod docs;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::{Environment, Interrupted, Log};

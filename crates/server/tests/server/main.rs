@@ -4,6 +4,7 @@
 mod admin;
 mod anthropic;
 mod client;
+mod docs;
 mod embeddings;
 mod fields;
 mod life;
