@@ -1,7 +1,7 @@
 //! From an HTTP request to a response: what all routes have in common.
 use crate::app::{App, RequestId};
 use crate::body;
-use crate::fields::{Field, Fields, TEXT, field};
+use crate::fields::{FLAG, Field, Fields, TEXT, field};
 use crate::models::{Held, Keep, Served};
 use crate::refusal::{Dialect, Kind, Refusal};
 use crate::turn::{self, Job};
@@ -29,6 +29,10 @@ pub const EVERY: &[Field] = &[
     ),
 ];
 
+/// What all answers take that can be told as they come.
+pub const STREAM: Field =
+    field("stream", FLAG, "Tells the answer as it comes, as server-sent events");
+
 /// What a request asks for.
 pub enum Wanted {
     /// Something that is known at once.
@@ -47,6 +51,20 @@ pub struct Asked {
     pub stream: bool,
     /// Messages that the model is not told.
     pub left_out: usize,
+}
+
+impl Wanted {
+    /// An answer to `job`, told by `voice`, as it comes if it is a `stream`.
+    pub fn answer(
+        served: &Arc<Served>,
+        job: Job,
+        voice: impl Voice + 'static,
+        stream: bool,
+        left_out: usize,
+    ) -> Wanted {
+        let (served, voice) = (served.clone(), Box::new(voice));
+        Wanted::Answer(Box::new(Asked { served, job, voice, stream, left_out }))
+    }
 }
 
 /// What a request is found to ask for.

@@ -5,7 +5,7 @@ use crate::refusal::Refusal;
 use rinfer_engine::batch::TokenId;
 use rinfer_engine::sample::{Sampling, Think};
 use rinfer_grammar::{Grammar, Spacing};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Texts that may end an answer.
@@ -227,16 +227,22 @@ pub fn schema(given: &mut Fields) -> Result<Grammar, Refusal> {
     Ok(Grammar::Schema(schema, Spacing::default()))
 }
 
-/// `reasoning_effort`: whether there are thoughts, and for templates that know degrees, how many.
-pub fn effort(s: &mut Sampling, effort: Option<&str>, path: &str) -> Result<(), Refusal> {
-    s.think = match effort {
-        None => s.think,
-        Some("none") => Think::Off,
-        Some("minimal" | "low" | "medium" | "high" | "xhigh") => Think::On,
-        Some(other) => {
+/// `reasoning_effort`, by whichever name: whether there are thoughts, and for templates that know degrees, how many.
+pub fn effort(
+    s: &mut Sampling,
+    vars: &mut Map<String, Value>,
+    fields: &mut Fields,
+    name: &str,
+) -> Result<(), Refusal> {
+    let Some(effort) = fields.text(name)? else { return Ok(()) };
+    s.think = match effort.as_str() {
+        "none" => Think::Off,
+        "minimal" | "low" | "medium" | "high" | "xhigh" => Think::On,
+        other => {
             let text = format!("'{other}' is none of none, minimal, low, medium, high, xhigh");
-            return Err(Refusal::field(path, text));
+            return Err(Refusal::field(fields.path(name), text));
         }
     };
+    vars.entry("reasoning_effort").or_insert_with(|| effort.into());
     Ok(())
 }

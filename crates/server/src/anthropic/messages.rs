@@ -3,12 +3,12 @@ use super::read;
 use super::voice::Spoken;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
+use crate::fields::{COUNT, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
 use crate::models::Served;
 use crate::refusal::Refusal;
-use crate::request::{Asked, EVERY, Wanted};
+use crate::request::{EVERY, STREAM, Wanted};
 use crate::sampling::{self, COMMON, Form};
-use crate::shorten;
+use crate::shorten::{self, TRUNCATION};
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
 use serde_json::Value;
@@ -56,12 +56,8 @@ const KNOWN: &[Field] = &[
     ),
     field("output_config", OBJECT, "format: holds the answer to a JSON Schema"),
     field("output_format", OBJECT, "The older place of output_config.format"),
-    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
-    field(
-        "truncation",
-        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
-        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
-    ),
+    STREAM,
+    TRUNCATION,
 ];
 
 /// What the route takes and gives.
@@ -95,17 +91,11 @@ pub fn read(
     let stream = fields.flag("stream")?.unwrap_or(false);
     let shortened = shorten::read(&mut fields)?;
     fields.close(&SPEC, ignored)?;
-    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
+    let left_out = shortened.fit(served, &mut ask, &sampling)?;
     let (id, named) = (app.config.name("msg_"), app.config.name("toolu_"));
     let voice = Spoken::new(id, served.name.clone(), named, left_out);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
-    Ok(Wanted::Answer(Box::new(Asked {
-        served: served.clone(),
-        job,
-        voice: Box::new(voice),
-        stream,
-        left_out,
-    })))
+    Ok(Wanted::answer(served, job, voice, stream, left_out))
 }
 
 fn stops(fields: &mut Fields) -> Result<Vec<String>, Refusal> {

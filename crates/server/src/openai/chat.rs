@@ -1,14 +1,14 @@
 //! `POST /v1/chat/completions`.
 use super::choice::Choice;
-use super::{answers, done, include_usage, messages, tools, usage};
+use super::{N, STREAM_OPTIONS, answers, done, include_usage, messages, tools, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
 use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, field, needed};
 use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
-use crate::request::{Asked, EVERY, Wanted};
+use crate::request::{EVERY, STREAM, Wanted};
 use crate::sampling::{self, CHAT, COMMON};
-use crate::shorten;
+use crate::shorten::{self, TRUNCATION};
 use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
 use rinfer_engine::turn::Ask;
@@ -59,20 +59,16 @@ const KNOWN: &[Field] = &[
     field("tool_choice", r#"{"type": ["string", "object"]}"#, "Whether it may call them, or must"),
     field("parallel_tool_calls", FLAG, "false: at most one call"),
     field("modalities", r#"{"type": "array", "items": {"const": "text"}}"#, "Answers are text"),
-    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
-    field("n", r#"{"type": "integer", "minimum": 1, "maximum": 16}"#, "How many answers"),
-    field("stream_options", OBJECT, "include_usage: a stream ends with what was counted"),
+    STREAM,
+    N,
+    STREAM_OPTIONS,
     field("logprobs", FLAG, "Tells how probable each token was"),
     field(
         "top_logprobs",
         r#"{"type": "integer", "minimum": 0, "maximum": 20}"#,
         "And this many of the most probable ones; needs logprobs",
     ),
-    field(
-        "truncation",
-        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
-        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
-    ),
+    TRUNCATION,
 ];
 
 /// What the route takes and gives.
@@ -96,12 +92,8 @@ pub fn read(
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
     let limits = [fields.count("max_tokens")?, fields.count("max_completion_tokens")?];
     sampling::bound(&mut sampling, limits, &app.config);
-    let effort = fields.text("reasoning_effort")?;
-    sampling::effort(&mut sampling, effort.as_deref(), "reasoning_effort")?;
     let mut vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
-    if let Some(effort) = effort {
-        vars.entry("reasoning_effort").or_insert_with(|| effort.into());
-    }
+    sampling::effort(&mut sampling, &mut vars, &mut fields, "reasoning_effort")?;
     let tools = tools::read(&mut fields, ignored)?;
     let choice = tools::choice(&mut fields)?;
     let single = fields.flag("parallel_tool_calls")? == Some(false);
@@ -119,7 +111,7 @@ pub fn read(
     let shortened = shorten::read(&mut fields)?;
     fields.close(&SPEC, ignored)?;
     let mut ask = Ask { messages, tools, choice, single, vars, logprobs };
-    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
+    let left_out = shortened.fit(served, &mut ask, &sampling)?;
     let voice = Chat {
         id: app.config.name("chatcmpl-"),
         created: (app.config.clock)(),
@@ -130,13 +122,7 @@ pub fn read(
         names: (0..n).map(|_| app.config.name("call_")).collect(),
     };
     let job = Job { what: What::Turn(ask), sampling, n };
-    Ok(Wanted::Answer(Box::new(Asked {
-        served: served.clone(),
-        job,
-        voice: Box::new(voice),
-        stream,
-        left_out,
-    })))
+    Ok(Wanted::answer(served, job, voice, stream, left_out))
 }
 
 /// Tokens whose log-probabilities are told beside the chosen one's, if any are told.

@@ -1,12 +1,12 @@
 //! `POST /v1/completions`: texts that go on.
 use super::logprobs::Legacy;
-use super::{answers, done, include_usage, reason, usage};
+use super::{N, STREAM_OPTIONS, answers, done, include_usage, reason, usage};
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
+use crate::fields::{COUNT, FLAG, Fates, Field, Fields, Spec, expected, field, needed};
 use crate::models::Served;
 use crate::refusal::{Dialect, Refusal};
-use crate::request::{Asked, EVERY, Wanted};
+use crate::request::{EVERY, STREAM, Wanted};
 use crate::sampling::{self, CHAT, COMMON};
 use crate::turn::{End, Job, Score, What};
 use crate::voice::{Frame, Voice};
@@ -35,10 +35,10 @@ const KNOWN: &[Field] = &[
         "A text, a list of token ids, or a list of either",
     ),
     field("max_tokens", COUNT, "Tokens of the answer, at most; 16 if nobody says"),
-    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+    STREAM,
     field("echo", FLAG, "The answer begins with the prompt"),
-    field("n", r#"{"type": "integer", "minimum": 1, "maximum": 16}"#, "How many answers"),
-    field("stream_options", OBJECT, "include_usage: a stream ends with what was counted"),
+    N,
+    STREAM_OPTIONS,
     field(
         "logprobs",
         r#"{"type": "integer", "minimum": 0, "maximum": 20}"#,
@@ -93,13 +93,7 @@ pub fn read(
         answers: n,
     };
     let job = Job { what: What::Texts(prompts, logprobs), sampling, n };
-    Ok(Wanted::Answer(Box::new(Asked {
-        served: served.clone(),
-        job,
-        voice: Box::new(voice),
-        stream,
-        left_out: 0,
-    })))
+    Ok(Wanted::answer(served, job, voice, stream, 0))
 }
 
 /// `prompt`: a text or its tokens, or a list of either. Each as tokens and as a text.

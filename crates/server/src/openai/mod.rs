@@ -8,7 +8,7 @@ pub mod messages;
 pub mod responses;
 pub mod tools;
 
-use crate::fields::Fields;
+use crate::fields::{Field, Fields, OBJECT, field};
 use crate::refusal::Refusal;
 use crate::turn::End;
 use crate::voice::Frame;
@@ -17,6 +17,14 @@ use serde_json::{Value, json};
 
 /// Answers to one request.
 const MOST: usize = 16;
+
+/// What [`answers`] reads.
+const N: Field =
+    field("n", r#"{"type": "integer", "minimum": 1, "maximum": 16}"#, "How many answers");
+
+/// What [`include_usage`] reads.
+const STREAM_OPTIONS: Field =
+    field("stream_options", OBJECT, "include_usage: a stream ends with what was counted");
 
 /// `n`: how many answers.
 fn answers(fields: &mut Fields) -> Result<usize, Refusal> {

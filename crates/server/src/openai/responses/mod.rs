@@ -13,9 +13,9 @@ use crate::fields::{
 };
 use crate::models::Served;
 use crate::refusal::{Kind, Refusal};
-use crate::request::{Asked, EVERY, Wanted};
+use crate::request::{EVERY, STREAM, Wanted};
 use crate::sampling::{self, COMMON};
-use crate::shorten;
+use crate::shorten::{self, TRUNCATION};
 use crate::turn::{Job, What};
 use rinfer_engine::turn::Ask;
 use rinfer_text::chat::{Content, Message, Role, Tool};
@@ -78,11 +78,7 @@ const KNOWN: &[Field] = &[
     field("max_output_tokens", COUNT, "Tokens of the answer, at most"),
     field("chat_template_kwargs", OBJECT, "Variables for the chat template"),
     field("reasoning", OBJECT, "effort: whether the model thinks first"),
-    field(
-        "truncation",
-        r#"{"type": "string", "enum": ["auto", "disabled"]}"#,
-        "auto: the oldest turns of a conversation that is too long are left out, and how many messages is told",
-    ),
+    TRUNCATION,
     field(
         "tools",
         r#"{"type": "array", "items": {"type": "object"}}"#,
@@ -90,7 +86,7 @@ const KNOWN: &[Field] = &[
     ),
     field("tool_choice", r#"{"type": ["string", "object"]}"#, "Whether it may call them, or must"),
     field("parallel_tool_calls", FLAG, "false: at most one call"),
-    field("stream", FLAG, "Tells the answer as it comes, as server-sent events"),
+    STREAM,
 ];
 
 /// What the route takes and gives.
@@ -134,11 +130,7 @@ pub fn read(
     sampling::bound(&mut sampling, [fields.count("max_output_tokens")?], &app.config);
     let mut vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
     if let Some(mut reasoning) = fields.object("reasoning")? {
-        let effort = reasoning.text("effort")?;
-        sampling::effort(&mut sampling, effort.as_deref(), "reasoning.effort")?;
-        if let Some(effort) = effort {
-            vars.entry("reasoning_effort").or_insert_with(|| effort.into());
-        }
+        sampling::effort(&mut sampling, &mut vars, &mut reasoning, "effort")?;
         reasoning.finish(REASONING, ignored)?;
     }
     let shortened = shorten::read(&mut fields)?;
@@ -147,17 +139,11 @@ pub fn read(
     let stream = fields.flag("stream")?.unwrap_or(false);
     fields.close(&SPEC, ignored)?;
     let mut ask = Ask { messages, tools, choice, single, vars, ..Ask::default() };
-    let left_out = if shortened { shorten::fit(served, &mut ask, &sampling)? } else { 0 };
+    let left_out = shortened.fit(served, &mut ask, &sampling)?;
     let said = store.then_some(said);
     let voice = Spoken::new(app, served.name.clone(), echo, said, left_out);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
-    Ok(Wanted::Answer(Box::new(Asked {
-        served: served.clone(),
-        job,
-        voice: Box::new(voice),
-        stream,
-        left_out,
-    })))
+    Ok(Wanted::answer(served, job, voice, stream, left_out))
 }
 
 /// What the response repeats, and what it says where the request says nothing.
