@@ -2,9 +2,9 @@
 use rinfer::{Embed, Embedder, Error, Input, Load};
 
 const TEXTS: [&str; 3] = [
-    "Air scatters blue light more than red light.",
+    "Air scatters blue light more than red.",
     "Yeast makes bread rise.",
-    "A compiler turns source text into machine code.",
+    "A compiler turns text into machine code.",
 ];
 
 fn main() -> Result<(), Error> {

@@ -610,13 +610,14 @@ fn a_closed_pipe_is_no_failure() {
 #[test]
 fn examples() {
     let folder = Path::new(env!("CARGO_BIN_EXE_rinfer")).parent().unwrap().join("examples");
-    for name in ["chat", "batch"] {
+    for name in ["chat", "batch", "embed"] {
         let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
         if !program.exists() {
             println!("{} is not built: it did not run", program.display());
             continue;
         }
-        let output = Command::new(program).arg(tiny(&format!("example_{name}"))).output().unwrap();
+        let model = if name == "embed" { embedding } else { tiny };
+        let output = Command::new(program).arg(model(&format!("example_{name}"))).output().unwrap();
         assert!(output.status.success() && !output.stdout.is_empty(), "{name}: {output:?}");
     }
 }
