@@ -1,7 +1,7 @@
 //! An answer as a value of a type: `cargo run --release --example typed -- model.gguf`
-use rinfer::{Load, Model, Sampling};
+use rinfer::{Load, Model, Sampling, Schema};
 
-#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Debug, serde::Deserialize, Schema)]
 #[expect(dead_code, reason = "shown by Debug")]
 struct City {
     name: String,
@@ -9,7 +9,7 @@ struct City {
     inhabitants: u32,
 }
 
-#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Debug, serde::Deserialize, Schema)]
 enum Country {
     Norway,
     Sweden,

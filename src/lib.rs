@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! An answer can be a value of a type: [`Session::ask`].
+//! An answer can be a value of a type that derives [`Schema`]: [`Session::ask`].
 //!
 //! With tools, and with what is thought, said and called apart:
 //!
@@ -98,6 +98,7 @@ pub use rinfer_grammar::{
 };
 pub use rinfer_text::chat::{Message, Role, Tool, ToolCall};
 pub use rinfer_text::reply::Delta;
+pub use schemars::{self, JsonSchema as Schema};
 
 /// The guides, whose snippets are compiled with these examples.
 #[cfg(doctest)]
