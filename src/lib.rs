@@ -86,7 +86,7 @@ pub use rinfer_engine::load::{Load, Opened};
 pub use rinfer_engine::lora::Adapter;
 pub use rinfer_engine::model::{Answer, Model};
 pub use rinfer_engine::request::{
-    Cancel, Chosen, Event, Events, Finish, Request, RequestError, Usage,
+    Cancel, Chosen, Event, Events, Finish, Progress, Request, RequestError, Usage,
 };
 pub use rinfer_engine::sample::{Sampling, SamplingError, Think};
 pub use rinfer_engine::saved::Restored;

@@ -9,6 +9,7 @@ mod docs;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::{Environment, Interrupted, Log};
 use rinfer_formats::executable::{self, Place};
+use rinfer_terminal::Terminal;
 use rinfer_text::template::DateTime;
 use std::hint::black_box;
 use std::io::IsTerminal;
@@ -150,10 +151,14 @@ fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::R
             return Err(cmd::Usage(text).into());
         }
     };
+    let terminal = terminal();
     Ok(Environment {
         tier: text("RINFER_TIER"),
         api_key: text("RINFER_API_KEY"),
-        color: std::io::stderr().is_terminal() && text("NO_COLOR").is_none(),
+        color: terminal.errors && terminal.colors,
+        terminal,
+        home: home(),
+        history: history(),
         log,
         clock,
         seconds,
@@ -164,12 +169,49 @@ fn environment(verbose: bool, program: PathBuf, own: Option<Place>) -> anyhow::R
     })
 }
 
+/// What is at the ends of the streams, and what it is to show.
+fn terminal() -> Terminal {
+    let unable = ["dumb", "cons25", "emacs"];
+    let moves = text("TERM").is_none_or(|name| !unable.contains(&name.as_str()));
+    #[cfg(windows)]
+    let moves = moves && anstyle_query::windows::enable_ansi_colors() != Some(false);
+    Terminal {
+        input: std::io::stdin().is_terminal(),
+        output: std::io::stdout().is_terminal(),
+        errors: std::io::stderr().is_terminal(),
+        moves,
+        colors: moves && text("NO_COLOR").is_none(),
+    }
+}
+
+/// A variable of the environment that is a path.
+fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn home() -> Option<PathBuf> {
+    path("HOME").or_else(|| path("USERPROFILE"))
+}
+
+/// Where this system's programs keep what was typed; `RINFER_HISTORY` is another file, or `off`.
+fn history() -> Option<PathBuf> {
+    let system = match std::env::consts::OS {
+        "windows" => path("LOCALAPPDATA"),
+        "macos" => home().map(|home| home.join("Library/Application Support")),
+        _ => path("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state"))),
+    };
+    match path("RINFER_HISTORY") {
+        Some(off) if off.as_os_str() == "off" => None,
+        Some(file) => Some(file),
+        None => system.map(|folder| folder.join("rinfer").join("history")),
+    }
+}
+
 /// Where models are kept, and the way to the hub.
 #[cfg(feature = "pull")]
 fn hub() -> Result<rinfer::hub::Config, rinfer::hub::Error> {
     use rinfer::hub::{Config, Proxies, Secret, Trust};
-    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || path("HOME").or_else(|| path("USERPROFILE")).unwrap_or_default();
+    let home = || home().unwrap_or_default();
     let caches = || {
         let system = if cfg!(windows) { path("LOCALAPPDATA") } else { None };
         let folder = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };

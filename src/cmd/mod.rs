@@ -22,7 +22,9 @@ mod resolve;
 pub mod rm;
 pub mod run;
 pub mod serve;
+mod spinner;
 pub mod tokenize;
+mod told;
 
 pub use interrupt::Interrupt;
 pub use options::{Loading, Sampler};
@@ -31,6 +33,7 @@ use rinfer_engine::backend::Limits;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::{Load, Opened};
 use rinfer_formats::executable::Place;
+use rinfer_terminal::Terminal;
 use rinfer_text::template::DateTime;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
@@ -43,6 +46,12 @@ pub struct Environment {
     pub tier: Option<String>,
     /// Whether stderr shows colour.
     pub color: bool,
+    /// What is at the ends of the streams.
+    pub terminal: Terminal,
+    /// The person's own folder, which `~` is.
+    pub home: Option<PathBuf>,
+    /// Where what was typed is kept; none is nowhere.
+    pub history: Option<PathBuf>,
     /// `RINFER_LOG`, `--verbose`: what is said on stderr.
     pub log: Log,
     /// `RINFER_API_KEY`: what the server's requests must have.

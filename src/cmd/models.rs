@@ -125,6 +125,14 @@ fn here(hub: &Hub, as_json: bool) -> anyhow::Result<()> {
     put(&text)
 }
 
+/// What can be named without asking the hub: models that are here, and the pinned ones.
+pub fn names(hub: &Hub) -> Vec<String> {
+    let own = held(hub.cache(), true);
+    let others = hub.others().iter().flat_map(|cache| held(cache, false));
+    let here = own.into_iter().chain(others).map(|(here, _)| name(&here));
+    here.chain(DEMOS.iter().map(|demo| format!("demo:{}", demo.name))).collect()
+}
+
 fn held(cache: &Cache, ours: bool) -> Vec<(Here, bool)> {
     let models = cache.repos().into_iter().flat_map(|repo| cache.models(&repo));
     models.map(|here| (here, ours)).collect()

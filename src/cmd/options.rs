@@ -274,7 +274,8 @@ fn think(text: &str) -> Result<Think, String> {
     }
 }
 
-fn bias(text: &str) -> Result<(u32, f32), String> {
+/// `--logit-bias`
+pub fn bias(text: &str) -> Result<(u32, f32), String> {
     let (id, bias) = text.split_once('=').ok_or("expected ID=BIAS, such as 42=-1.5")?;
     let id = id.parse().map_err(|e| format!("'{id}' is no token id: {e}"))?;
     Ok((id, bias.parse().map_err(|e| format!("'{bias}' is no number: {e}"))?))

@@ -1,5 +1,7 @@
 //! `rinfer run`: one answer to stdout.
 use super::options::{describe, draw_seed};
+use super::spinner::Spinner;
+use super::told::Told;
 use super::{
     Environment, Interrupt, Interrupted, Loading, Log, Sampler, Usage, no_model, piped, put,
 };
@@ -8,10 +10,9 @@ use rinfer_engine::error::Error;
 use rinfer_engine::language::NoTemplate;
 use rinfer_engine::load::Load;
 use rinfer_engine::model::Model;
-use rinfer_engine::request::{Cancel, Finish, Usage as Tokens};
+use rinfer_engine::request::Finish;
 use rinfer_engine::sample::{Sampling, Think};
-use rinfer_engine::session::Reply;
-use rinfer_text::reply::Delta;
+use rinfer_terminal::Screen;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let prompt = self::prompt(prompt)?;
     let interrupt = Interrupt::install()?;
     let start = Instant::now();
-    let model = load(model, args.loading.load(env), env)?;
+    let model = load_watched(model, args.loading.load(env), env, &interrupt)?;
     let loaded = start.elapsed();
     let mut sampling = model.language().sampling.clone();
     args.sampler.apply(&mut sampling);
@@ -61,20 +62,19 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         let text = "--think and --think-budget need a conversation: leave out --raw, or take a model with a chat template";
         return Err(Usage(text.into()).into());
     }
-    let mut told = Told::new(&interrupt, env, !args.json);
+    let screen = if args.json { Screen::silent() } else { Screen::new(env.terminal, false) };
+    let mut told = Told::new(&interrupt, env, screen);
     if raw {
         let mut answer = model.complete(&prompt, &sampling)?;
-        told.start(answer.canceller());
+        told.start(answer.canceller(), answer.progress(), answer.usage().prompt);
         answer.by_ref().try_for_each(|piece| told.piece(piece))?;
-        told.end(answer.finish(), answer.usage());
+        told.end(answer.finish(), answer.usage())?;
     } else {
         let mut session = model.session();
         session.system(args.system.clone().unwrap_or_default());
         *session.sampling() = sampling.clone();
         let mut reply = session.say(prompt)?;
-        told.start(reply.canceller());
         told.reply(&mut reply)?;
-        told.end(reply.finish(), reply.usage());
     }
     interrupt.exits();
     report(args, env, &told, &sampling, loaded)
@@ -132,6 +132,25 @@ fn report(
 
 /// Loads a model, saying so.
 pub fn load(model: Option<&str>, load: Load, env: &Environment) -> anyhow::Result<Model> {
+    loaded(model, load, env, None)
+}
+
+/// The same while a person may wait for it.
+pub fn load_watched(
+    model: Option<&str>,
+    load: Load,
+    env: &Environment,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Model> {
+    loaded(model, load, env, Some(interrupt))
+}
+
+fn loaded(
+    model: Option<&str>,
+    load: Load,
+    env: &Environment,
+    interrupt: Option<&Interrupt>,
+) -> anyhow::Result<Model> {
     let start = Instant::now();
     let opened = env.open_adapted(model, &load.adapters)?;
     env.say(
@@ -143,6 +162,8 @@ pub fn load(model: Option<&str>, load: Load, env: &Environment) -> anyhow::Resul
     env.say(Log::Info, format!("tokenizer ready in {:.3} s", start.elapsed().as_secs_f64()));
     let start = Instant::now();
     let limits = super::limits(&opened, &load, env)?;
+    let label = move || format!("loading, {} s", start.elapsed().as_secs());
+    let _spinner = interrupt.and_then(|interrupt| Spinner::start(env, interrupt, label));
     let executor = opened.executor(&load.backend()?, &limits)?;
     env.say(
         Log::Info,
@@ -177,96 +198,5 @@ pub fn finish_name(finish: Option<Finish>) -> &'static str {
         Some(Finish::Stop) => "stop",
         Some(Finish::Length) => "length",
         Some(Finish::Cancelled) | None => "cancelled",
-    }
-}
-
-/// An answer as it is told: printed, collected and timed.
-pub struct Told<'a> {
-    interrupt: &'a Interrupt,
-    print: bool,
-    /// Whether thoughts are shown, dimmed, beside the answer.
-    dims: bool,
-    pub text: String,
-    pub thoughts: String,
-    pub finish: Option<Finish>,
-    pub usage: Tokens,
-    pub timing: Timing,
-}
-
-/// When an answer started, had its first piece, and ended.
-pub struct Timing {
-    start: Instant,
-    first: Option<Instant>,
-    end: Option<Instant>,
-}
-
-impl Timing {
-    pub fn prefill(&self) -> Duration {
-        self.first.or(self.end).unwrap_or(self.start) - self.start
-    }
-    pub fn decode(&self) -> Duration {
-        self.end.zip(self.first).map(|(end, first)| end - first).unwrap_or_default()
-    }
-}
-
-impl Told<'_> {
-    pub fn new<'a>(interrupt: &'a Interrupt, env: &Environment, print: bool) -> Told<'a> {
-        let timing = Timing { start: Instant::now(), first: None, end: None };
-        let (text, thoughts, usage) = (String::new(), String::new(), Tokens::default());
-        let dims = print && env.color;
-        Told { interrupt, print, dims, text, thoughts, finish: None, usage, timing }
-    }
-    /// All of a reply. Thoughts go to stderr, where a person may be watching.
-    pub fn reply(&mut self, reply: &mut Reply) -> anyhow::Result<()> {
-        let mut thinking = false;
-        while let Some(delta) = reply.next_delta() {
-            match delta? {
-                Delta::Reasoning(text) => {
-                    self.timing.first.get_or_insert_with(Instant::now);
-                    if self.dims {
-                        eprint!("\x1b[2m{text}\x1b[0m");
-                    }
-                    thinking = self.dims;
-                    self.thoughts += &text;
-                }
-                Delta::Content(text) => {
-                    if std::mem::take(&mut thinking) {
-                        eprintln!("\n");
-                    }
-                    self.piece(Ok(text))?;
-                }
-                // There are no tools, and so no calls.
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-    /// From now on Ctrl-C ends the answer.
-    pub fn start(&self, cancel: Cancel) {
-        self.interrupt.cancels(cancel);
-    }
-    pub fn piece(&mut self, piece: Result<String, Error>) -> anyhow::Result<()> {
-        let piece = piece?;
-        self.timing.first.get_or_insert_with(Instant::now);
-        self.text += &piece;
-        if self.print { put(&piece) } else { Ok(()) }
-    }
-    pub fn end(&mut self, finish: Option<Finish>, usage: Tokens) {
-        self.timing.end = Some(Instant::now());
-        (self.finish, self.usage) = (finish, usage);
-    }
-    /// One line for `--verbose` and `/stats`.
-    pub fn stats(&self) -> String {
-        let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64().max(1e-9);
-        let Tokens { prompt, cached, generated } = self.usage;
-        let (prefill, decode) = (self.timing.prefill(), self.timing.decode());
-        format!(
-            "prompt {prompt} tokens, {cached} of them cached, {:.2} s ({:.1} tokens/s); \
-             answer {generated} tokens, {:.2} s ({:.1} tokens/s)",
-            prefill.as_secs_f64(),
-            rate(prompt - cached, prefill),
-            decode.as_secs_f64(),
-            rate(generated.saturating_sub(1), decode),
-        )
     }
 }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 /// All sources of what is shipped, without their unit tests.
 pub fn sources(root: &Path) -> Vec<String> {
-    let crates = ["engine", "formats", "grammar", "kernels", "server", "text"];
+    let crates = ["engine", "formats", "grammar", "kernels", "server", "terminal", "text"];
     let mut folders: Vec<PathBuf> =
         crates.iter().map(|name| root.join("crates").join(name).join("src")).collect();
     folders.push(root.join("src"));

@@ -14,7 +14,7 @@ const UNSAFE: [&str; 4] = [
 ];
 /// Where the environment may be read.
 const AMBIENT: [&str; 3] = ["src/main.rs", "crates/testkit/", "xtask/"];
-const LEAVES: [&str; 4] = ["kernels", "formats", "text", "grammar"];
+const LEAVES: [&str; 5] = ["kernels", "formats", "text", "grammar", "terminal"];
 /// Where a family may not be named. `formats` names what files name, `text` what tokenizers name.
 const GENERIC: [&str; 5] =
     ["crates/kernels/", "crates/engine/", "crates/server/", "crates/gpu/", "src/"];

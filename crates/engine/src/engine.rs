@@ -142,6 +142,7 @@ impl Engine {
                 Ok((slot, past)) => {
                     let Some(mut s) = self.waiting.remove(i) else { return };
                     (s.slot, s.past) = (slot, past);
+                    s.sink.computed(past);
                     if s.tokens.len() == s.prompt {
                         s.cached = past;
                         s.sink.send(Event::Started { cached: past });
@@ -202,6 +203,7 @@ impl Engine {
             let Some(i) = self.running.iter().position(|s| s.slot == span.slot) else { continue };
             let s = &mut self.running[i];
             s.past += span.len;
+            s.sink.computed(s.past);
             if s.shares() && s.past <= s.prompt {
                 self.executor.state().keep(s.slot, s.held());
             }

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::language::Language;
 use crate::load::{Load, Opened};
-use crate::request::{Cancel, Event, Events, Finish, Request, Usage};
+use crate::request::{Cancel, Event, Events, Finish, Progress, Request, Usage};
 use crate::sample::Sampling;
 use crate::saved::Restored;
 use crate::session::Session;
@@ -234,6 +234,10 @@ impl Answer {
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
+    }
+    /// How far it is, for another thread to ask.
+    pub fn progress(&self) -> Progress {
+        self.events.progress()
     }
     /// The tokens so far that were not taken yet, if they were asked for; those of a stop text among them.
     pub fn scores(&mut self) -> Vec<Scored> {

@@ -3,7 +3,7 @@ use crate::batch::TokenId;
 use crate::sample::{Sampling, SamplingError};
 use rinfer_grammar::{Constraint, GrammarError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A prompt, and how to go on from it.
@@ -153,6 +153,7 @@ pub enum RequestError {
 pub struct Events {
     events: Receiver<Event>,
     cancel: Cancel,
+    progress: Progress,
     over: bool,
 }
 
@@ -175,10 +176,25 @@ impl Cancel {
     }
 }
 
+/// How far a request is, as any thread may ask.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<AtomicUsize>);
+
+impl Progress {
+    /// Tokens of prompt and answer of which the state is computed.
+    pub fn tokens(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Events {
     /// What cancels this request.
     pub fn canceller(&self) -> Cancel {
         self.cancel.clone()
+    }
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
     }
 }
 
@@ -206,18 +222,23 @@ impl Drop for Events {
 pub(crate) struct Sink {
     events: Sender<Event>,
     cancel: Cancel,
+    progress: Progress,
 }
 
 impl Sink {
     pub(crate) fn new() -> (Sink, Events) {
         let (sender, receiver) = channel();
-        let cancel = Cancel::default();
-        let events = Events { events: receiver, cancel: cancel.clone(), over: false };
-        (Sink { events: sender, cancel }, events)
+        let (cancel, progress) = (Cancel::default(), Progress::default());
+        let sink = Sink { events: sender, cancel: cancel.clone(), progress: progress.clone() };
+        (sink, Events { events: receiver, cancel, progress, over: false })
     }
     pub(crate) fn send(&self, event: Event) {
         // Whoever left has also cancelled, which the next step finds.
         let _ = self.events.send(event);
+    }
+    /// So many tokens are computed.
+    pub(crate) fn computed(&self, tokens: usize) {
+        self.progress.0.store(tokens, Ordering::Relaxed);
     }
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()

@@ -2,7 +2,7 @@
 //! about; what an earlier turn computed is found again by its tokens.
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::request::{Cancel, Finish, Usage};
+use crate::request::{Cancel, Finish, Progress, Usage};
 use crate::sample::Sampling;
 use crate::turn::{Ask, Turn};
 use rinfer_text::chat::{Message, Role};
@@ -134,6 +134,12 @@ impl Session {
         self.messages.truncate(length);
     }
 
+    /// Goes on from these messages, oldest first and without the system's, in the place of its own.
+    pub fn continue_from(&mut self, messages: Vec<Message>) -> &mut Session {
+        self.messages = messages;
+        self
+    }
+
     /// The messages, oldest first, without the system's.
     pub fn history(&self) -> &[Message] {
         &self.messages
@@ -177,6 +183,10 @@ impl Reply<'_> {
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.turn.canceller()
+    }
+    /// How far it is, for another thread to ask.
+    pub fn progress(&self) -> Progress {
+        self.turn.progress()
     }
 }
 

@@ -12,7 +12,7 @@ pub use scores::{Part, Scored};
 use crate::batch::TokenId;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::request::{Cancel, Chosen, Event, Events, Finish, RequestError, Usage};
+use crate::request::{Cancel, Chosen, Event, Events, Finish, Progress, RequestError, Usage};
 use crate::sample::{Sampling, Think};
 use calls::Watch;
 use guard::{Guard, Held};
@@ -344,6 +344,10 @@ impl Turn {
     /// What ends it from another thread.
     pub fn canceller(&self) -> Cancel {
         self.events.canceller()
+    }
+    /// How far it is, for another thread to ask.
+    pub fn progress(&self) -> Progress {
+        self.events.progress()
     }
     fn token(&mut self, chosen: Chosen) -> Vec<Delta> {
         self.usage.generated += 1;
