@@ -33,7 +33,7 @@ fn repository(hub: &Hub, text: &str, as_json: bool) -> anyhow::Result<()> {
         let model = |choice: &Choice| {
             json!({
                 "reference": format!("hf:{}:{}", listing.repo, tag(choice)), "quant": choice.tag, "bytes": choice.bytes(),
-                "files": choice.files.iter().map(|file| &file.path).collect::<Vec<_>>(), "fits": fits(choice, room),
+                "files": choice.files.iter().map(|file| &file.path).collect::<Vec<_>>(), "fits": fits(choice.bytes(), room),
             })
         };
         let report = json!({
@@ -45,7 +45,7 @@ fn repository(hub: &Hub, text: &str, as_json: bool) -> anyhow::Result<()> {
     let licence = listing.licence.as_deref().unwrap_or("not stated");
     let mut text = format!("{} at {}; licence: {licence}\n", listing.repo, &listing.commit[..12]);
     for choice in &all {
-        let fits = match fits(choice, room) {
+        let fits = match fits(choice.bytes(), room) {
             Some(true) => "fits",
             Some(false) => "too large for the memory here",
             None => "",
@@ -65,15 +65,15 @@ fn repository(hub: &Hub, text: &str, as_json: bool) -> anyhow::Result<()> {
     put(&text)
 }
 
-fn tag(choice: &Choice) -> &str {
+pub fn tag(choice: &Choice) -> &str {
     choice.tag.as_deref().unwrap_or("safetensors")
 }
 
 /// Whether a model of this size can be loaded here: loading takes at most 1.15 times its file and state. A short context's
 /// state is small beside the weights.
-fn fits(choice: &Choice, room: Option<usize>) -> Option<bool> {
+pub fn fits(bytes: u64, room: Option<usize>) -> Option<bool> {
     let room = room? as u64;
-    Some(choice.bytes() / 100 * 115 <= room)
+    Some(bytes / 100 * 115 <= room)
 }
 
 /// What is here, ours and others', and the pinned names.

@@ -168,6 +168,9 @@ impl Source<'_> {
                 }
             }
             sink(&buffer[..filled])?;
+            if !self.watch.is_wanted() {
+                return Err(Error::Cancelled);
+            }
             left -= filled as u64;
             if let Some(error) = broken {
                 return Ok(Err(self.client.network(&self.url, error.into())));

@@ -194,6 +194,11 @@ pub enum Error {
         /// Where it was looked for.
         cache: PathBuf,
     },
+    /// Whoever watched did not want it any more.
+    #[error(
+        "fetching was cancelled: what came is kept, and it goes on from there when it is asked for again"
+    )]
+    Cancelled,
     /// The file changed while it was fetched, twice.
     #[error(
         "{url} changes while it is fetched (its ETag was {was}, then {is}): nothing is kept of it; try again later"

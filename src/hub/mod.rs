@@ -25,6 +25,7 @@ mod quant;
 mod reference;
 mod refusal;
 mod route;
+mod search;
 mod space;
 mod tls;
 mod watch;
@@ -38,6 +39,7 @@ pub use listing::{Entry, Listing};
 pub use part::held as part_bytes;
 pub use reference::{Pick, Reference, Repo};
 pub use route::{Proxies, Route, Secret};
+pub use search::Found;
 pub use tls::Trust;
 pub use watch::{Silent, Watch};
 
@@ -138,6 +140,15 @@ impl Hub {
             return Err(self.offline(text));
         }
         self.listing(&reference)
+    }
+    /// The host that is asked.
+    pub fn host(&self) -> &str {
+        let (_, host) = self.config.route.endpoint.split_once("://").unwrap_or_default();
+        host.split('/').next().unwrap_or_default()
+    }
+    /// Whether it is never asked.
+    pub fn is_offline(&self) -> bool {
+        self.config.offline
     }
     /// The cache that is written.
     pub fn cache(&self) -> &Cache {

@@ -290,7 +290,7 @@ fn verify(source: &Source, part: &Part) -> Result<Option<Digest>, Fault> {
 }
 
 /// A part of a URL's path.
-fn segment(text: &str) -> String {
+pub fn segment(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

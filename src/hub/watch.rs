@@ -12,6 +12,11 @@ pub trait Watch: Sync {
     fn came(&self, bytes: u64);
     /// The fetch ended, well or not.
     fn ends(&self);
+    /// Whether what is fetched is still wanted; if not, fetching ends with [`super::Error::Cancelled`], and what came is
+    /// kept.
+    fn is_wanted(&self) -> bool {
+        true
+    }
 }
 
 /// Nobody watches.

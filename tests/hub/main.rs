@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 mod command;
 mod fetch;
+mod page;
 mod refuse;
 mod route;
 

@@ -66,6 +66,9 @@ fn answer(stream: &mut impl Write, state: &State, cdn: bool, request: &Head) -> 
         told(302);
         return empty(stream, 302, &[("location", to)]);
     }
+    if path == "/api/models" {
+        return search(stream, state, &request.target, &mut told);
+    }
     if let Some(rest) = path.strip_prefix("/api/models/") {
         return listing(stream, state, rest, &mut told);
     }
@@ -143,6 +146,34 @@ fn listing(
     }
     told(200);
     let text = raw.unwrap_or_else(|| siblings(name, &repo, more, bare));
+    let headers =
+        [("content-length", text.len().to_string()), ("content-type", "application/json".into())];
+    head(stream, 200, &headers)?;
+    stream.write_all(text.as_bytes())
+}
+
+/// Repositories by a word of their names.
+fn search(
+    stream: &mut impl Write,
+    state: &State,
+    target: &str,
+    told: &mut impl FnMut(u16),
+) -> io::Result<()> {
+    if let Some(refusal) = Faults::refuses(&mut lock(&state.faults).listing) {
+        told(refusal.status);
+        return refuse(stream, &refusal);
+    }
+    let fields = target.split_once('?').map_or("", |(_, fields)| fields);
+    let words = fields.split('&').find_map(|field| field.strip_prefix("search="));
+    let words = decode(words.unwrap_or_default()).to_lowercase();
+    let raw = lock(&state.faults).raw.clone();
+    let text = raw.unwrap_or_else(|| {
+        let repos = lock(&state.repos);
+        let found = repos.keys().filter(|name| name.to_lowercase().contains(&words));
+        let all = found.map(|name| json!({"id": name, "downloads": 1234, "gated": false}));
+        json!(all.collect::<Vec<_>>()).to_string()
+    });
+    told(200);
     let headers =
         [("content-length", text.len().to_string()), ("content-type", "application/json".into())];
     head(stream, 200, &headers)?;

@@ -47,7 +47,7 @@ async fn generations(State(app): State<Arc<App>>) -> Response<Body> {
     json(&object!({"generations": app.generations.list()}))
 }
 
-pub async fn load(
+async fn load(
     State(app): State<Arc<App>>,
     Extension(id): Extension<RequestId>,
     request: Request,
@@ -75,7 +75,7 @@ async fn unload(
         let drain = Duration::from_secs(drain as u64);
         let mut ended = 0;
         if !app.models.unload(&name, drain).await? {
-            ended = app.generations.cancel_of(app.models.root(&name)?);
+            ended = app.generations.cancel_of(&app.models.root(&name)?);
             if !app.models.unload(&name, END).await? {
                 let text = format!("'{name}' is still used: its answers were told to end");
                 return Err(Refusal::new(Kind::Failed, text).code("model_in_use"));

@@ -2,6 +2,7 @@
 use crate::config::Config;
 use crate::fields::Spec;
 use crate::generations::Generations;
+use crate::hub::Pulls;
 use crate::meters::Meters;
 use crate::models::Models;
 use crate::openai::responses::Store;
@@ -28,6 +29,8 @@ pub struct App {
     pub store: Arc<Store>,
     /// What is answered now.
     pub generations: Arc<Generations>,
+    /// What the page has fetched.
+    pub pulls: Pulls,
     pub started: u64,
 }
 

@@ -1,4 +1,5 @@
 //! What the server is told when it starts.
+use crate::hub::Hub;
 use crate::models::Keep;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct Config {
     pub admin: bool,
     /// Whether the page is there, at `/`.
     pub web: bool,
+    /// Where the page may have models fetched from. The server asks it for nothing by itself.
+    pub hub: Option<Arc<dyn Hub>>,
     /// How long answers may go on after the server is told to stop.
     pub drain: Duration,
     /// Whether Ctrl-C and SIGTERM end the server, and a second one at once.
@@ -61,6 +64,7 @@ impl Config {
             strict: false,
             admin: false,
             web: false,
+            hub: None,
             drain: Duration::from_secs(5),
             signals: false,
             clock,

@@ -2,7 +2,8 @@
 //!
 //! A request passes `guard` (who may ask), `body` (what is a request at all) and a dialect's reader
 //! ([`fields`]: no field is overlooked), becomes a [`turn::Job`], waits at a [`gate`], and is told by
-//! the dialect's [`voice`], whole or as a stream. Nothing here asks the network for anything.
+//! the dialect's [`voice`], whole or as a stream. Nothing here asks the network for anything; the page's user may have
+//! a [`Hub`] asked.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -15,6 +16,7 @@ mod fields;
 mod gate;
 mod generations;
 mod guard;
+mod hub;
 mod meters;
 mod models;
 mod openai;
@@ -32,5 +34,6 @@ mod voice;
 mod web;
 
 pub use config::{Config, Log};
-pub use models::{Brought, Failure, Keep, Models, Offer, Served, Source};
+pub use hub::{Contents, Fetchable, Hub, Pull, Repository};
+pub use models::{Brought, Failure, Keep, Models, Offer, Plan, Served, Source};
 pub use serve::{Server, Stop};

@@ -44,6 +44,8 @@ pub enum Kind {
     Stopping,
     /// Somebody ended the answer.
     Cancelled,
+    /// Whoever the page had asked does not give it.
+    Upstream,
     /// It is the server's own fault.
     Failed,
 }
@@ -93,6 +95,7 @@ impl Refusal {
             Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
             Kind::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Kind::Cancelled => cancelled(),
+            Kind::Upstream => StatusCode::BAD_GATEWAY,
             Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -124,7 +127,7 @@ impl Refusal {
     fn openai(&self) -> &'static str {
         match self.kind {
             Kind::Busy => "rate_limit_error",
-            Kind::Stopping | Kind::Failed => "server_error",
+            Kind::Stopping | Kind::Upstream | Kind::Failed => "server_error",
             Kind::Key => "authentication_error",
             Kind::Forbidden => "permission_error",
             _ => "invalid_request_error",
@@ -137,7 +140,7 @@ impl Refusal {
             Kind::Forbidden => "permission_error",
             Kind::TooLarge => "request_too_large",
             Kind::Busy => "overloaded_error",
-            Kind::Stopping | Kind::Failed => "api_error",
+            Kind::Stopping | Kind::Upstream | Kind::Failed => "api_error",
             _ => "invalid_request_error",
         }
     }

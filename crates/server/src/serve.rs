@@ -1,6 +1,7 @@
 //! The server's life: it listens, answers, and ends when it is told to.
 use crate::app::{App, router};
 use crate::config::Config;
+use crate::hub::Pulls;
 use crate::meters::Meters;
 use crate::models::Models;
 use crate::signals::Signals;
@@ -113,6 +114,7 @@ impl Server {
             meters: Meters::default(),
             store: Arc::default(),
             generations: Arc::default(),
+            pulls: Pulls::default(),
             started,
         });
         Ok(Server { runtime, listener, signals, app, drain })
@@ -161,6 +163,8 @@ async fn serve(listener: tokio::net::TcpListener, app: Arc<App>, drain: Duration
         tokio::spawn(connections.watch(connection));
     }
     drop(listener);
+    // What came of them is kept, and asked for no more.
+    app.pulls.cancel_all();
     let closed = connections.shutdown();
     tokio::pin!(closed);
     let (drained, hurried) = tokio::select! {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -33,7 +33,7 @@ impl Frame {
     pub fn named(event: &'static str, value: &Value) -> Frame {
         Frame { event: Some(event), data: value.to_string() }
     }
-    fn bytes(&self) -> Bytes {
+    pub fn bytes(&self) -> Bytes {
         let event = self.event.map(|event| format!("event: {event}\n")).unwrap_or_default();
         format!("{event}data: {}\n\n", self.data).into()
     }
@@ -100,17 +100,7 @@ impl Telling {
     fn stream(self) -> Response<Body> {
         let (sender, frames) = channel(64);
         tokio::spawn(self.feed(sender));
-        let frames = ReceiverStream::new(frames).map(Ok::<Bytes, Infallible>);
-        let mut response = Response::new(Body::from_stream(frames));
-        let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream; charset=utf-8"),
-        );
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        // Proxies that would collect it first are asked not to.
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        response
+        events(frames)
     }
 
     /// Sends the frames, until all are sent or nobody takes them: then the answers end, too.
@@ -196,4 +186,17 @@ impl Telling {
         }
         frames
     }
+}
+
+/// A stream of events.
+pub fn events(frames: Receiver<Bytes>) -> Response<Body> {
+    let frames = ReceiverStream::new(frames).map(Ok::<Bytes, Infallible>);
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    headers
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that would collect it first are asked not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }

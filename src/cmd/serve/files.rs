@@ -7,9 +7,10 @@ use anyhow::Context;
 use rinfer_engine::embed::{Embedder, Reranker};
 use rinfer_engine::load::{Load, Opened};
 use rinfer_engine::model::Model;
+use rinfer_engine::size::Memory;
 use rinfer_engine::spec::Head;
 use rinfer_grammar::Grammar;
-use rinfer_server::{Brought, Failure, Source};
+use rinfer_server::{Brought, Failure, Plan, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,16 +55,32 @@ impl Files {
         }
         Ok(self.load.clone())
     }
-    fn bytes(&self) -> anyhow::Result<usize> {
+    fn plan(&self) -> anyhow::Result<Plan> {
         let opened = self.env.open_adapted(self.path(), &self.load.adapters)?;
-        if let Head::Pool { .. } = opened.spec.head {
-            return Ok(opened.takes(&self.load)?.takes.total());
-        }
-        let load = self.sized(&opened)?;
-        let limits = opened.limits(&load)?;
-        let all = opened.fit(&load)?.takes.total();
-        // Of a bundle that is in memory in part, the part is as large as it may be.
-        Ok(limits.resident.and(self.load.memory).map_or(all, |most| most.min(all)))
+        let (fit, limits, most) = match opened.spec.head {
+            Head::Pool { .. } => {
+                let fit = opened.takes(&self.load)?;
+                let limits = fit.limits.clone();
+                (fit, limits, None)
+            }
+            Head::Lm { .. } => {
+                let load = self.sized(&opened)?;
+                let limits = opened.limits(&load)?;
+                // Of a bundle that is in memory in part, the part is as large as it may be.
+                let most = limits.resident.and(self.load.memory);
+                (opened.fit(&load)?, limits, most)
+            }
+        };
+        let Memory { weights, state, scratch } = fit.takes;
+        let most = most.map_or(usize::MAX, |most| most.saturating_sub(state + scratch));
+        Ok(Plan {
+            weights: weights.min(most),
+            state,
+            scratch,
+            context: limits.context,
+            positions: limits.positions,
+            answers: limits.slots,
+        })
     }
     fn load(&self) -> anyhow::Result<Brought> {
         let opened = self.env.open(self.path())?;
@@ -117,8 +134,8 @@ impl Files {
 }
 
 impl Source for Files {
-    fn bytes(&self) -> Result<usize, Failure> {
-        self.bytes().map_err(|error| self.failure(&error))
+    fn plan(&self) -> Result<Plan, Failure> {
+        self.plan().map_err(|error| self.failure(&error))
     }
     fn load(&self) -> Result<Brought, Failure> {
         self.load().map_err(|error| self.failure(&error))

@@ -1,13 +1,16 @@
 //! `rinfer serve`: models behind OpenAI's and Anthropic's APIs.
 mod files;
+#[cfg(feature = "pull")]
+mod hub;
+mod offering;
 mod offers;
 
 use super::options::{draw_seed, positive};
 use super::{Environment, Loading, Log, Sampler, Usage, no_model, note};
-use files::Files;
+use offering::Offering;
 use offers::Named;
 use rinfer_engine::memory;
-use rinfer_server::{Config, Keep, Models, Offer, Server, Source, Stop};
+use rinfer_server::{Config, Keep, Models, Server, Source, Stop};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +69,7 @@ pub struct Args {
     /// Let whoever has a key load and unload models, and list and end answers: /admin/…
     #[arg(long)]
     admin: bool,
-    /// Serve a page to chat on, at /
+    /// Serve a page to chat on, and to get models on, at /
     #[arg(long)]
     web: bool,
     #[command(flatten)]
@@ -82,24 +85,26 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let single = all.len() == 1;
     let (mut config, mut load) = (config(args, env), args.loading.load(env));
     load.sequences = args.parallel;
-    if !single {
+    // Where there may be several, one makes room for another.
+    if !single || args.web {
         load.memory = load.memory.or_else(|| memory::available(Path::new("/")));
         config.memory = load.memory;
     }
+    let (sampler, sessions, env) = (args.sampler.clone(), args.sessions.clone(), env.clone());
+    let offering = Offering { load, sampler, form, sessions, queue: args.queue, env };
     let mut offers = Vec::new();
     let mut firsts = Vec::new();
     for (named, checked) in all {
-        let mut load = load.clone();
-        load.adapters.extend(named.adapters.iter().cloned());
-        let (names, env) = (named.names.clone(), env.clone());
-        let kept = args.sessions.as_ref().map(|folder| folder.join(format!("{}.kept", names[0])));
-        let (sampler, form) = (args.sampler.clone(), form.clone());
-        let source = Files { named, load, sampler, form, kept, env };
+        let source = offering.files(named);
         if checked && !single {
-            Source::bytes(&source).map_err(|failure| anyhow::anyhow!(failure.whole))?;
+            Source::plan(&source).map_err(|failure| anyhow::anyhow!(failure.whole))?;
         }
-        firsts.push(names[0].clone());
-        offers.push(Offer::new(names, source, args.queue));
+        firsts.push(source.named.names[0].clone());
+        offers.push(offering.offer(source));
+    }
+    #[cfg(feature = "pull")]
+    if args.web {
+        config.hub = Some(Arc::new(hub::Hub::new(&offering)?));
     }
     let models = Models::new(offers, &config).map_err(|name| {
         Usage(format!("two models are called '{name}': give one another name, as NAME=MODEL"))
@@ -108,12 +113,15 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         models.load(name).map_err(|failure| anyhow::anyhow!(failure.whole))?;
     }
     let server = Server::bind(args.addr, config, models, Stop::default())?;
-    env.say(Log::Warn, format!("serving on http://{}/v1; Ctrl-C ends it", server.addr()?));
+    let addr = server.addr()?;
+    let page = if args.web { format!(", with a page at http://{addr}") } else { String::new() };
+    offering.env.say(Log::Warn, format!("serving on http://{addr}/v1{page}; Ctrl-C ends it"));
     server.run();
     Ok(())
 }
 
 /// What is served, and whether its files must be good: those of a folder are seen to when they are asked for.
+/// A server with a page may begin with none, and one on a folder that is still empty.
 fn named(args: &Args, env: &Environment) -> anyhow::Result<Vec<(Named, bool)>> {
     let mut all = Vec::new();
     for text in &args.given {
@@ -125,15 +133,15 @@ fn named(args: &Args, env: &Environment) -> anyhow::Result<Vec<(Named, bool)>> {
         let found = offers::folder(folder, &mut |text| env.say(Log::Warn, text))?;
         if found.is_empty() {
             let text = format!("--models {}: there is no model in it", folder.display());
-            return Err(Usage(text).into());
+            env.say(Log::Warn, text);
         }
         all.extend(found.into_iter().map(|named| (named, false)));
     }
-    if all.is_empty() {
-        if env.own.is_none() {
-            return Err(no_model().into());
-        }
+    if all.is_empty() && env.own.is_some() {
         all.push((offers::given(None, env)?, true));
+    }
+    if all.is_empty() && args.models.is_none() && !args.web {
+        return Err(no_model().into());
     }
     Ok(all)
 }

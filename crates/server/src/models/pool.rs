@@ -1,5 +1,6 @@
 //! Which models are loaded: each is brought once, by whoever asks for it first, and shared; the longest
 //! idle ones make room. A model that somebody uses stays.
+mod room;
 mod saving;
 
 use super::State;
@@ -11,13 +12,14 @@ use crate::gate::Gate;
 use crate::refusal::{Kind, Refusal};
 use rinfer_engine::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The models and what is loaded of them.
 pub struct Pool {
-    offers: Vec<Offer>,
+    /// It only grows, and never without the slots' lock.
+    offers: RwLock<Vec<Arc<Offer>>>,
     slots: Mutex<Slots>,
     /// Counts up whenever something is loaded, unloaded or given back.
     changed: watch::Sender<u64>,
@@ -48,7 +50,7 @@ impl Pool {
     pub fn new(offers: Vec<Offer>, config: &Config) -> Pool {
         let all = offers.iter().map(|_| Slot::default()).collect();
         Pool {
-            offers,
+            offers: RwLock::new(offers.into_iter().map(Arc::new).collect()),
             slots: Mutex::new(Slots { all, time: 0 }),
             changed: watch::channel(0).0,
             room: config.memory,
@@ -57,11 +59,23 @@ impl Pool {
             log: config.log.clone(),
         }
     }
-    pub fn offers(&self) -> &[Offer] {
-        &self.offers
+    pub fn offers(&self) -> Vec<Arc<Offer>> {
+        self.offers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// One more, unless one of its names is another's: that is returned.
+    pub fn add(&self, offer: Offer) -> Result<(), String> {
+        let mut slots = self.slots();
+        let mut offers = self.offers.write().unwrap_or_else(PoisonError::into_inner);
+        let taken = |name: &&String| offers.iter().any(|other| other.names.contains(name));
+        if let Some(name) = offer.names.iter().find(taken) {
+            return Err(name.clone());
+        }
+        offers.push(Arc::new(offer));
+        slots.all.push(Slot::default());
+        Ok(())
     }
     /// How each is.
-    pub fn states(&self) -> Vec<State> {
+    pub fn states(&self) -> Vec<(Arc<Offer>, State)> {
         let state = |slot: &Slot| {
             let loaded = match &slot.stage {
                 Stage::Here(loaded, _) => Some(loaded),
@@ -87,13 +101,17 @@ impl Pool {
                 },
             }
         };
-        self.slots().all.iter().map(state).collect()
+        let slots = self.slots();
+        self.offers().into_iter().zip(slots.all.iter().map(state)).collect()
     }
     fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn name(&self, index: usize) -> &str {
-        &self.offers[index].names[0]
+    fn offer(&self, index: usize) -> Arc<Offer> {
+        self.offers.read().unwrap_or_else(PoisonError::into_inner)[index].clone()
+    }
+    fn name(&self, index: usize) -> String {
+        self.offer(index).names[0].clone()
     }
     fn tell(&self) {
         self.changed.send_modify(|count| *count += 1);
@@ -139,7 +157,7 @@ impl Pool {
     /// Counts one who waits. For a model that is not loaded, as many may as would for one that is.
     fn wait(self: &Arc<Pool>, index: usize) -> Result<Waiting<'_>, Refusal> {
         let slot = &mut self.slots().all[index];
-        let most = self.offers[index].queue + 1;
+        let most = self.offer(index).queue + 1;
         if slot.waiting >= most && !matches!(slot.stage, Stage::Here(..)) {
             let text = format!(
                 "{} requests wait for '{}' to be loaded, and {most} may: try again later, or start the \
@@ -211,8 +229,8 @@ impl Pool {
         outcome
     }
     fn fetch(&self, index: usize) -> Result<Loaded, Outcome> {
-        let offer = &self.offers[index];
-        let bytes = offer.source.bytes().map_err(|failure| self.failed(index, failure))?;
+        let offer = self.offer(index);
+        let bytes = offer.source.plan().map_err(|failure| self.failed(index, failure))?.total();
         let unloaded = self.make_room(index, bytes).map_err(|refusal| match refusal.kind {
             Kind::Busy => Outcome::Full(refusal),
             _ => Outcome::Failed(Failure::told(refusal.message.clone()), refusal),
@@ -230,55 +248,6 @@ impl Pool {
         (self.log)(&format!("error: '{name}' can't be loaded: {}", failure.whole));
         let text = format!("the model '{name}' can't be loaded: {}", failure.told);
         Outcome::Failed(failure, Refusal::new(Kind::Failed, text).code("model_not_loaded"))
-    }
-    /// Keeps bytes for a model that comes, and takes out what makes room for it.
-    fn make_room(&self, index: usize, bytes: usize) -> Result<Vec<(usize, Stage)>, Refusal> {
-        let mut slots = self.slots();
-        slots.all[index].known = Some(bytes);
-        let idle = self.room(&slots, index, bytes)?;
-        let mut unloaded = Vec::new();
-        for other in idle {
-            if self.room.is_none_or(|room| slots.held(index) + bytes <= room) {
-                break;
-            }
-            (self.log)(&format!("unloaded {} for {}", self.name(other), self.name(index)));
-            unloaded.push((other, slots.all[other].leave()));
-        }
-        slots.all[index].bytes = bytes;
-        Ok(unloaded)
-    }
-    /// The idle models, the longest idle first, if there is room for so many bytes without them.
-    fn room(&self, slots: &Slots, index: usize, bytes: usize) -> Result<Vec<usize>, Refusal> {
-        let idle = slots.idle(index);
-        let Some(room) = self.room else { return Ok(idle) };
-        let mib = |bytes: usize| bytes.div_ceil(1 << 20);
-        let name = self.name(index);
-        if bytes > room {
-            let text = format!(
-                "'{name}' takes {} MiB, and all models may take {} MiB: start the server with a larger \
-                 --memory or a smaller --context",
-                mib(bytes),
-                room >> 20
-            );
-            return Err(Refusal::new(Kind::Failed, text).code("model_too_large"));
-        }
-        let freed: usize = idle.iter().map(|i| slots.all[*i].bytes).sum();
-        let busy = slots.held(index) - freed;
-        if busy + bytes <= room {
-            return Ok(idle);
-        }
-        let used = (0..slots.all.len()).filter(|i| *i != index && slots.all[*i].bytes > 0);
-        let used: Vec<String> =
-            used.filter(|i| !idle.contains(i)).map(|i| format!("'{}'", self.name(i))).collect();
-        let text = format!(
-            "'{name}' takes {} MiB, and {} of {} MiB are free while {} is used: try again later, or start \
-             the server with a larger --memory",
-            mib(bytes),
-            room.saturating_sub(busy) >> 20,
-            room >> 20,
-            used.join(", ")
-        );
-        Err(Refusal::new(Kind::Busy, text).code("memory_in_use"))
     }
     /// Unloads a model when nobody uses it any more, and lets nobody begin to; false if it is still used
     /// after a while.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 /// What can be loaded, any number of times.
 pub trait Source: Send + Sync {
-    /// Bytes of memory that the model takes once it is loaded, from its files' headers.
+    /// What the model takes of memory once it is loaded, from its files' headers.
     ///
     /// # Errors
     /// Why that can't be known: then it can't be loaded, either.
-    fn bytes(&self) -> Result<usize, Failure>;
+    fn plan(&self) -> Result<Plan, Failure>;
     /// Loads it.
     ///
     /// # Errors
@@ -25,6 +25,30 @@ pub trait Source: Send + Sync {
     fn save(&self, model: &Model) -> Result<Option<usize>, Failure> {
         let _ = model;
         Ok(None)
+    }
+}
+
+/// What a model takes of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Bytes of its weights, as many as are in memory at once.
+    pub weights: usize,
+    /// Bytes of what it keeps of all answers' tokens.
+    pub state: usize,
+    /// Bytes of what is computed on the way.
+    pub scratch: usize,
+    /// Tokens of a text at most.
+    pub context: usize,
+    /// Tokens of all answers that are written at once, together.
+    pub positions: usize,
+    /// How many those are.
+    pub answers: usize,
+}
+
+impl Plan {
+    /// Bytes of all.
+    pub fn total(&self) -> usize {
+        self.weights + self.state + self.scratch
     }
 }
 
@@ -120,8 +144,8 @@ impl Offer {
 struct Ready(Brought);
 
 impl Source for Ready {
-    fn bytes(&self) -> Result<usize, Failure> {
-        Ok(0)
+    fn plan(&self) -> Result<Plan, Failure> {
+        Ok(Plan::default())
     }
     fn load(&self) -> Result<Brought, Failure> {
         Ok(self.0.clone())

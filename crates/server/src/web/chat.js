@@ -8,14 +8,23 @@ const chat = {
     const talk = store.here;
     const shown = talk ? path(talk) : [];
     if (!shown.length) {
-      const some = models.all.length > 0;
-      $("talk").replaceChildren(el("div", { class: "empty" }, el("h2", {}, some ? "What is on your mind?" : "There is no model yet"),
-        el("p", { class: "quiet" }, some ? "All of it stays on this machine." : "Start the server with one: rinfer serve --web MODEL")));
+      this.empty();
     } else {
       $("talk").replaceChildren(...shown.map((message) => this.message(talk, message)));
     }
     this.bottom(true);
     list();
+  },
+
+  /** What there is to see before anything is said. */
+  empty() {
+    const some = models.all.length > 0;
+    const fetched = models.here.length > 0;
+    $("talk").replaceChildren(el("div", { class: "empty" },
+      el("h2", {}, some ? "What is on your mind?" : fetched ? "No model is chosen yet" : "There is no model yet"),
+      el("p", { class: "quiet" }, some ? "All of it stays on this machine." : fetched ? "Choose one of those on this machine to chat with it."
+        : "Get one to chat with it. That is done once; what you write stays on this machine."),
+      some ? null : button(fetched ? "Choose a model" : "Get a model", () => { tab("models"); $("tab-models").focus(); }, { class: "main" })));
   },
 
   message(talk, message) {
@@ -127,10 +136,10 @@ const chat = {
     const writing = new Writing(talk, message);
     try {
       for await (const event of api.stream("/v1/chat/completions", request, this.stopping.signal)) writing.take(event);
-      if (message.finish === "length") message.stats += " · cut at the most tokens";
+      if (message.finish === "length") writing.ended = "cut at the most tokens";
     } catch (error) {
       if (error.name !== "AbortError") message.error = error.message;
-      else message.stats = `${message.stats || ""} · stopped`.replace(/^ · /, "");
+      else writing.ended = "stopped";
     }
     this.stopping = null;
     writing.end();
@@ -211,9 +220,9 @@ class Writing {
     cancelAnimationFrame(this.frame);
     const { usage } = this;
     const made = usage ? usage.completion_tokens : this.tokens;
-    const prompt = usage ? `${usage.prompt_tokens} + ` : "";
-    const speed = this.speed(made).split(" · ")[1];
-    const stopped = this.message.stats || "";
-    this.message.stats = `${prompt}${made} tokens${speed ? ` · ${speed}` : ""}${stopped && !stopped.startsWith("·") ? ` · ${stopped}` : stopped}`;
+    const { predicted_n: n, predicted_ms: ms } = (usage && usage.timings) || {};
+    const speed = n > 1 && ms > 0 ? `${((1000 * (n - 1)) / ms).toFixed(1)} tokens/s` : this.speed(made).split(" · ")[1];
+    const tokens = usage ? `${usage.prompt_tokens} + ${made} tokens` : `${made} tokens`;
+    this.message.stats = [tokens, speed, this.ended].filter(Boolean).join(" · ");
   }
 }

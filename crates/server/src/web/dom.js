@@ -72,4 +72,19 @@ function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-const size = (bytes) => bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
+/** Puts other children in a node's place; the one of the same key that had the focus has it again. */
+function redraw(node, children) {
+  const key = node.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  node.replaceChildren(...children);
+  if (key) [...node.querySelectorAll("[data-key]")].find((child) => child.dataset.key === key)?.focus();
+}
+
+/** Of memory. */
+const size = (bytes) => bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : bytes >= 2 ** 20 ? `${Math.round(bytes / 2 ** 20)} MiB` : `${Math.ceil(bytes / 1024)} KiB`;
+
+/** Of files, as disks and the hub count them. */
+const decimal = (bytes) => {
+  const [unit, by] = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]].find(([, by]) => bytes >= by) || ["B", 1];
+  const count = bytes / by;
+  return `${unit === "B" || count >= 10 ? Math.round(count) : count.toFixed(1)} ${unit}`;
+};

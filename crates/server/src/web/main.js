@@ -50,12 +50,35 @@ function grow() {
 }
 
 function pictures() {
-  $("images").replaceChildren(...chat.images.map((src) => el("img", { src, alt: "Attached image" })));
+  $("images").replaceChildren(...chat.images.map((src, i) => el("span", {}, el("img", { src, alt: `Image ${i + 1}` }),
+    button("✕", () => { chat.images.splice(i, 1); pictures(); $("attach").focus(); }, { "aria-label": `Leave out image ${i + 1}` }))));
+}
+
+/** Images are for models that see. */
+function seen() {
+  $("attach").hidden = !(models.chosen() && models.chosen().sees);
+  if (!$("attach").hidden) return;
+  chat.images = [];
+  pictures();
+}
+
+function attach(files) {
+  // A browser keeps some MB of all conversations.
+  const most = 2 * 2 ** 20;
+  for (const file of files) {
+    if (!file.type.startsWith("image/")) note(`${file.name} is no image.`);
+    else if (file.size > most) note(`${file.name} has ${decimal(file.size)}, and ${decimal(most)} is the most: make it smaller.`);
+    else {
+      const reader = new FileReader();
+      reader.onload = () => { chat.images.push(reader.result); pictures(); };
+      reader.readAsDataURL(file);
+    }
+  }
 }
 
 function pick() {
   store.settings({ model: $("model").value });
-  $("attach").hidden = !(models.chosen() && models.chosen().sees);
+  seen();
   if (!$("panel").hidden) settings.draw();
 }
 
@@ -94,14 +117,20 @@ function keys(event) {
     open(null);
   } else if (event.key === "Escape" && !document.querySelector("dialog")) {
     if (chat.stopping) chat.stop();
-    else if (!$("panel").hidden) settings.open(false);
+    else if (!$("panel").hidden) settings.close();
     else aside(false);
+  } else if (event.target.role === "tab" && /^Arrow(Left|Right)$/.test(event.key)) {
+    // There are two: either arrow leads to the other.
+    const other = event.target === $("tab-chat") ? "models" : "chat";
+    tab(other);
+    $(`tab-${other}`).focus();
   } else if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
     event.preventDefault();
     $("text").focus();
   }
 }
 
+$("search").addEventListener("submit", (event) => { event.preventDefault(); hub.search(); });
 $("ask").addEventListener("submit", (event) => { event.preventDefault(); chat.send(); });
 $("text").addEventListener("input", grow);
 $("text").addEventListener("keydown", (event) => {
@@ -123,11 +152,7 @@ $("import").addEventListener("click", () => $("file").click());
 $("file").addEventListener("change", (event) => { [...event.target.files].forEach(imported); event.target.value = ""; });
 $("attach").addEventListener("click", () => $("picture").click());
 $("picture").addEventListener("change", (event) => {
-  for (const file of event.target.files) {
-    const reader = new FileReader();
-    reader.onload = () => { chat.images.push(reader.result); pictures(); };
-    reader.readAsDataURL(file);
-  }
+  attach([...event.target.files]);
   event.target.value = "";
 });
 document.addEventListener("keydown", keys);

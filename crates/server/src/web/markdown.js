@@ -63,8 +63,22 @@ function blocks(lines) {
   return out;
 }
 
+/** How deep what is written lies in other parts. Beyond some depth, which no text needs, it stays as it is. */
+let depth = 0;
+const DEEPEST = 24;
+
+function deeper(text, make) {
+  if (depth >= DEEPEST) return [text];
+  depth += 1;
+  try {
+    return make();
+  } finally {
+    depth -= 1;
+  }
+}
+
 function filled(node, lines) {
-  blocks(lines).forEach((block) => node.append(block.make()));
+  node.append(...deeper(lines.join("\n"), () => blocks(lines).map((block) => block.make())));
   return node;
 }
 
@@ -92,13 +106,10 @@ function itemised(lines) {
   const close = () => {
     if (!body.length) return;
     const item = el("li");
-    const parts = blocks(body);
-    // A single paragraph is the item itself.
-    parts.forEach((part) => {
-      const made = part.make();
-      if (made.tagName === "P" && parts[0] === part) item.append(...made.childNodes);
-      else item.append(made);
-    });
+    const parts = deeper(body.join("\n"), () => blocks(body).map((block) => block.make()));
+    // A first paragraph is the item itself.
+    if (parts.length && parts[0].tagName === "P") parts.splice(0, 1, ...parts[0].childNodes);
+    item.append(...parts);
     node.append(item);
   };
   for (const line of lines) {
@@ -117,6 +128,8 @@ function itemised(lines) {
 
 const INLINE = /(`+)([^]*?[^`])\1(?!`)|\*\*(?=\S)([^]*?\S)\*\*|__(?=\S)([^]*?\S)__(?!\w)|~~(?=\S)([^]*?\S)~~|\*(?=[^\s*])([^*]*?[^\s*])\*|(?<!\w)_(?=[^\s_])([^_]*?[^\s_])_(?!\w)|!?\[([^\]\n]*)\]\(\s*<?([^\s)>]*)>?(?:\s+"[^"]*")?\s*\)|<?(https?:\/\/[^\s<>()"]*[^\s<>()".,;:!?'])>?|\\([\\`*_{}[\]()#+.!|~>-])|( {2,}|\\)\n/;
 
+const within = (text) => deeper(text, () => inline(text));
+
 /** The elements and texts of a line or more. */
 function inline(text) {
   const out = [];
@@ -130,9 +143,9 @@ function inline(text) {
     rest = rest.slice(found.index + found[0].length);
     const [all, ticks, code, strong, strong2, gone, em, em2, label, address, bare, escaped, wrap] = found;
     if (ticks) out.push(el("code", {}, code.replace(/^ (.*) $/, "$1")));
-    else if (strong || strong2) out.push(el("strong", {}, inline(strong || strong2)));
-    else if (gone) out.push(el("del", {}, inline(gone)));
-    else if (em || em2) out.push(el("em", {}, inline(em || em2)));
+    else if (strong || strong2) out.push(el("strong", {}, within(strong || strong2)));
+    else if (gone) out.push(el("del", {}, within(gone)));
+    else if (em || em2) out.push(el("em", {}, within(em || em2)));
     else if (label !== undefined) out.push(link(address, label, all));
     else if (bare) out.push(link(bare, null, all));
     else if (escaped) out.push(escaped);
@@ -150,5 +163,5 @@ function link(address, label, all) {
     return all;
   }
   if (!["https:", "http:", "mailto:"].includes(url.protocol)) return all;
-  return el("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow" }, label ? inline(label) : address);
+  return el("a", { href: url.href, target: "_blank", rel: "noopener noreferrer nofollow" }, label ? within(label) : address);
 }

@@ -2,9 +2,9 @@
 //!
 //! A browser runs no script but its own (by digest) and makes no markup of any text
 //! (`require-trusted-types-for`), so what a model writes is never HTML; nothing is loaded from elsewhere.
+mod hub;
 mod models;
 
-use crate::admin;
 use crate::app::App;
 use crate::base64;
 use crate::refusal::{Kind, Refusal};
@@ -31,6 +31,7 @@ const SCRIPT: &str = concat!(
     include_str!("settings.js"),
     include_str!("chat.js"),
     include_str!("models.js"),
+    include_str!("hub.js"),
     include_str!("main.js"),
 );
 
@@ -39,8 +40,13 @@ pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route(PAGE, get(page))
         .route("/ui/models", get(models::list))
-        .route("/ui/models/load", post(admin::load))
+        .route("/ui/models/load", post(models::load))
         .route("/ui/models/unload", post(models::unload))
+        .route("/ui/models/plan", post(models::plan))
+        .route("/ui/hub/search", post(hub::search))
+        .route("/ui/hub/contents", post(hub::contents))
+        .route("/ui/hub/pull", post(hub::pull))
+        .route("/ui/hub/cancel", post(hub::cancel))
 }
 
 /// Only the page itself may use its routes: other sites' pages may not, even where they may use the API.

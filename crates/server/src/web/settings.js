@@ -11,6 +11,9 @@ const FIELDS = [
   ["seed", "Seed", { step: 1 }],
 ];
 
+/** A number as people write it: models' files have it in few bits. */
+const plain = (value) => typeof value === "number" ? String(Number(value.toPrecision(6))) : "";
+
 const settings = {
   values: store.settings().ask || {},
 
@@ -44,17 +47,21 @@ const settings = {
       $("panel").querySelector("textarea, input").focus();
     }
   },
+  close() {
+    this.open(false);
+    $("settings").focus();
+  },
   draw() {
     const model = models.chosen();
     const usual = (model && model.defaults) || {};
     const number = ([key, name, bounds]) => el("label", {}, el("span", {}, name),
-      el("input", { type: "number", id: `set-${key}`, ...bounds, value: this.values[key] ?? "", placeholder: usual[key] ?? "",
+      el("input", { type: "number", id: `set-${key}`, ...bounds, value: this.values[key] ?? "", placeholder: plain(usual[key]),
         onchange: (event) => this.set(key, event.target.value === "" ? "" : event.target.valueAsNumber) }));
     const text = (key, name, more = {}) => el("label", {}, el("span", {}, name),
       el("textarea", { id: key === "schema" ? "schema" : `set-${key}`, value: this.values[key] ?? "", spellcheck: false, ...more,
         onchange: (event) => this.set(key, event.target.value) }));
     $("panel").replaceChildren(
-      el("h2", {}, "Settings", button("Close", () => { this.open(false); $("settings").focus(); }, { class: "plain" })),
+      el("h2", {}, "Settings", button("Close", () => this.close(), { class: "plain" })),
       text("system", "System prompt", { spellcheck: true, placeholder: "How the model should answer" }),
       el("div", { class: "pair" }, FIELDS.map(number)),
       text("stop", "Stop at (a text a line)"),
@@ -62,7 +69,8 @@ const settings = {
         el("select", { id: "set-think", onchange: (event) => this.set("think", event.target.value) },
           [["", "as the model does"], ["on", "yes"], ["off", "no"]].map(([value, name]) => el("option", { value, selected: this.values.think === value }, name)))),
       text("schema", "JSON schema that answers are held to", { placeholder: '{"type": "object", …}' }),
-      el("p", { class: "quiet" }, "What is empty is as the model's files have it, which is shown in grey."),
+      el("p", { class: "quiet" }, model && !model.defaults ? "What is empty is as the model's files have it, which is shown in grey when it is loaded."
+        : "What is empty is as the model's files have it, which is shown in grey."),
       button("Reset", () => { this.values = {}; store.settings({ ask: {} }); this.draw(); }, { class: "plain" }),
     );
   },

@@ -55,14 +55,17 @@ function checked(talk) {
   if (typeof talk.id !== "string" || typeof talk.title !== "string") wrong("it has no id or title");
   if (!talk.messages || typeof talk.messages !== "object") wrong(`'${talk.title}' has no messages`);
   for (const [id, message] of Object.entries(talk.messages)) {
-    if (message.id !== id || !["user", "assistant"].includes(message.role) || typeof message.content !== "string") wrong(`a message of '${talk.title}' is none`);
+    if (!message || message.id !== id || !["user", "assistant"].includes(message.role) || typeof message.content !== "string") wrong(`a message of '${talk.title}' is none`);
+    const image = (src) => typeof src === "string" && src.startsWith("data:image/");
+    if (message.images && !(Array.isArray(message.images) && message.images.every(image))) wrong(`an image of '${talk.title}' is none`);
+    if (["thoughts", "stats", "error", "model"].some((key) => message[key] && typeof message[key] !== "string")) wrong(`a message of '${talk.title}' is none`);
     const above = new Set([id]);
     for (let up = message.parent; up; up = talk.messages[up].parent) {
-      if (!talk.messages[up] || above.has(up)) wrong(`a message of '${talk.title}' answers none that is there`);
+      if (!Object.hasOwn(talk.messages, up) || above.has(up)) wrong(`a message of '${talk.title}' answers none that is there`);
       above.add(up);
     }
   }
-  if (talk.head && !talk.messages[talk.head]) wrong(`'${talk.title}' ends in a message that is not there`);
+  if (talk.head && !Object.hasOwn(talk.messages, talk.head)) wrong(`'${talk.title}' ends in a message that is not there`);
   return talk;
 }
 

@@ -7,6 +7,7 @@ mod client;
 mod docs;
 mod embeddings;
 mod fields;
+mod hub;
 mod life;
 mod limits;
 mod models;

@@ -2,7 +2,7 @@
 use crate::client::{get, post};
 use crate::rig::{Rig, Running, asking};
 use rinfer_engine::sample::Sampling;
-use rinfer_server::{Brought, Config, Failure, Keep, Models, Offer, Source};
+use rinfer_server::{Brought, Config, Failure, Keep, Models, Offer, Plan, Source};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,8 +35,8 @@ impl Fake {
 }
 
 impl Source for Fake {
-    fn bytes(&self) -> Result<usize, Failure> {
-        Ok(self.bytes)
+    fn plan(&self) -> Result<Plan, Failure> {
+        Ok(Plan { weights: self.bytes, ..Plan::default() })
     }
     fn load(&self) -> Result<Brought, Failure> {
         self.loads.fetch_add(1, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! The page, and the routes that are its own.
 use crate::client;
 use crate::rig::{Rig, Running};
-use rinfer_server::Config;
+use rinfer_server::{Config, Models};
 use serde_json::json;
 
 fn with_page(keys: &[&str]) -> Running {
@@ -36,6 +36,8 @@ fn models_are_shown_loaded_and_unloaded() {
     let name = json!({"model": "other/model"});
     assert_eq!(server.post("/ui/models/load", &name).json()["state"], "loaded");
     assert_eq!(server.post("/ui/models/unload", &name).json()["state"], "unloaded");
+    let plan = server.post("/ui/models/plan", &name).json();
+    assert_eq!((&plan["total"], &plan["weights"]), (&json!(0), &json!(0)));
     assert_eq!(server.post("/ui/models/load", &json!({"model": "none"})).status, 404);
     assert_eq!(server.post("/ui/models/load", &json!({})).status, 400);
 }
@@ -56,4 +58,38 @@ fn r6_only_the_page_and_its_key() {
     assert_eq!(ask("Sec-Fetch-Site: same-origin\r\n"), 200);
     assert_eq!(ask("Sec-Fetch-Site: cross-site\r\n"), 403);
     assert_eq!(ask("Origin: http://localhost:9\r\n"), 403);
+}
+
+/// Without a model the server lives, and whoever asks is told what to do.
+#[test]
+fn no_model_at_all() {
+    let serve = |web| {
+        let rig = Rig::default();
+        let config = Config { web, ..rig.config.clone() };
+        let models = Models::new(Vec::new(), &config).unwrap();
+        Rig { config, ..rig }.serve(models)
+    };
+    let message = json!({"max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});
+    for web in [false, true] {
+        let server = serve(web);
+        assert_eq!(server.get("/health").status, 200);
+        assert_eq!(server.get("/v1/models").json()["data"], json!([]));
+        for (path, body) in [
+            ("/v1/chat/completions", crate::rig::asking(json!({}))),
+            ("/v1/chat/completions", message.clone()),
+            ("/v1/messages", message.clone()),
+            ("/v1/embeddings", json!({"input": "x"})),
+        ] {
+            let refused = server.post(path, &body);
+            assert_eq!(refused.status, 404, "{path}");
+            let text = refused.text();
+            assert!(
+                text.contains("no model here") && text.contains("rinfer serve MODEL"),
+                "{text}"
+            );
+            assert_eq!(text.contains("on its page"), web, "{text}");
+        }
+    }
+    let hub = serve(true).get("/ui/models").json()["hub"]["closed"].clone();
+    assert!(hub.as_str().unwrap().contains("without pull"), "{hub}");
 }

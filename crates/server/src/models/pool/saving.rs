@@ -16,7 +16,7 @@ impl Pool {
     }
     /// Writes what a model keeps. Returns how many positions that are, if there is a place for them.
     pub fn save(&self, index: usize, model: &Model) -> Result<Option<usize>, Refusal> {
-        let saved = self.offers[index].source.save(model);
+        let saved = self.offer(index).source.save(model);
         let name = self.name(index);
         if let Ok(Some(positions)) = saved {
             (self.log)(&format!("saved {positions} positions of {name}"));
