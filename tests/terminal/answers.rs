@@ -138,11 +138,18 @@ fn a_conversation_goes_on_from_a_file() {
     assert_eq!(chat(&[], &format!("/load {path}\nAnd?\n/retry\n")).0, rest);
     assert_eq!(chat(&["--resume", path], "And?\n/retry\n").0, rest);
     assert_ne!(chat(&args, "And?\n/retry\n").0, rest);
+    // What the command line says goes before what the file does.
+    assert_ne!(chat(&["--resume", path, "--seed", "12"], "And?\n/retry\n").0, rest);
+    let (_, said, _) = chat(&["--resume", path, "--top-k", "7", "--system", "x"], "/params\n");
+    assert!(said.contains("temperature 1.3, top-k 7") && said.contains("system: x"), "{said}");
     // The form of answers is part of it.
     let (_, said, _) =
         chat(&["--max-tokens", "40"], &format!("/json\nHi\n/save {path}\n/params\n"));
     assert!(said.contains("answers: a JSON object"), "{said}");
     assert!(chat(&[], &format!("/load {path}\n/params\n")).1.contains("answers: a JSON object"));
+    let (_, said, code) = chat(&[], "/set regex a(?=b)\n/set regex [\n/params\n");
+    assert!(said.contains("answers: any text") && said.matches("error: ").count() > 1, "{said}");
+    assert_eq!(code, Some(1));
     let saved: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!((&saved["format"], &saved["version"]), (&"rinfer conversation".into(), &1.into()));
     // Damaged, it changes nothing.

@@ -151,6 +151,7 @@ fn tab_completes() {
     terminal.shows("/retry");
     terminal.shows("/reset");
     terminal.keys(&["C-c"]);
+    terminal.asks();
     terminal.says("/hlep");
     terminal.shows("is /help meant?");
 }

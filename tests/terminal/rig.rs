@@ -172,6 +172,7 @@ impl Terminal {
 
     /// Leaves, and says how that went: the exit code and the terminal's mode.
     pub fn leaves(&self) -> String {
+        self.asks();
         self.keys(&["C-d"]);
         self.ends()
     }

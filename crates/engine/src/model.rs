@@ -11,7 +11,7 @@ use crate::sample::Sampling;
 use crate::saved::Restored;
 use crate::session::Session;
 use crate::turn::{Part, Scored};
-use rinfer_grammar::{Matcher, Vocabulary};
+use rinfer_grammar::{Grammar, Matcher, Vocabulary};
 use rinfer_text::stream::Decoder;
 use rinfer_text::template::DateTime;
 use std::path::Path;
@@ -132,6 +132,14 @@ impl Model {
     pub fn prepare_forms(&self) {
         let language = self.shared_language().clone();
         std::thread::spawn(move || language.vocabulary().and_then(Vocabulary::prepare));
+    }
+
+    /// Makes what answers of this form need, so that the first of them does not wait for it.
+    ///
+    /// # Errors
+    /// What of the form can't be used, as an answer would say.
+    pub fn prepare_form(&self, form: &Grammar) -> Result<()> {
+        self.language().compile(form).map(drop)
     }
 
     /// Submits a request as it is.

@@ -140,6 +140,11 @@ impl Session {
         self
     }
 
+    /// The model that it is with.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// The messages, oldest first, without the system's.
     pub fn history(&self) -> &[Message] {
         &self.messages

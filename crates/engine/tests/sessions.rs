@@ -194,6 +194,17 @@ fn turns() {
         assert_eq!(reply.next().unwrap().unwrap(), "F");
     }
     assert_eq!(texts(&chat)[2..], ["Well?", "F"]);
+    // Another conversation goes on from the same messages, and says how far it is.
+    let mut other = model.session();
+    *other.sampling() = greedy(20, &[]);
+    other.continue_from(chat.history().to_vec());
+    let mut reply = other.say("Well?").unwrap();
+    let progress = reply.progress();
+    assert_eq!(reply.by_ref().map(Result::unwrap).collect::<String>(), "Fine.");
+    let usage = reply.usage();
+    drop(reply);
+    assert_eq!(texts(&other)[2..], ["Well?", "F", "Well?", "Fine."]);
+    assert!(progress.tokens() == usage.prompt + usage.generated, "{progress:?} {usage:?}");
     drop(chat.say("Really?").unwrap());
     assert_eq!(chat.history().len(), 4);
     // So does a message that can't be answered.

@@ -18,6 +18,7 @@ use rinfer_engine::model::Model;
 use rinfer_engine::request::Finish;
 use rinfer_engine::sample::Sampling;
 use rinfer_engine::session::{Reply, Session};
+use rinfer_grammar::Grammar;
 use rinfer_terminal::{Editor, Screen, Terminal, neutral};
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let mut session = model.session();
     session.system(args.system.clone().unwrap_or_default());
     given.apply(session.sampling());
-    session.sampling().grammar = form;
+    session.sampling().grammar = form.clone();
     let mut input = input(args, env)?;
     let mut chat = Chat {
         session: Some(session),
@@ -69,6 +70,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         interrupt,
         env,
         given,
+        form,
         folds: false,
         stats: None,
         thoughts: String::new(),
@@ -77,6 +79,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     drop(model);
     if let Some(file) = &args.resume {
         chat.load(file)?;
+        chat.insist();
     }
     if chat.person {
         let text = format!("{}, context {}. /help shows commands", chat.name(), chat.context);
@@ -173,6 +176,8 @@ struct Chat<'a> {
     interrupt: Interrupt,
     env: &'a Environment,
     given: Given,
+    /// What the command line holds answers to.
+    form: Option<Arc<Grammar>>,
     /// Thoughts are not shown as they come.
     folds: bool,
     stats: Option<String>,
@@ -190,6 +195,18 @@ impl Chat<'_> {
     /// What the model is called.
     fn name(&self) -> String {
         self.model.clone().unwrap_or_else(|| self.env.program.display().to_string())
+    }
+
+    /// What the command line says holds for a conversation that it resumes, too.
+    fn insist(&mut self) {
+        let (form, args) = (self.form.clone(), self.args);
+        let session = self.session();
+        if let Some(system) = &args.system {
+            session.system(system.as_str());
+        }
+        args.sampler.apply(session.sampling());
+        session.sampling().grammar = form.or_else(|| session.sampling().grammar.take());
+        self.given.set.push(args.sampler.clone());
     }
 
     /// Does what a line asks. False if that is to leave.

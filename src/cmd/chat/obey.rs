@@ -108,16 +108,22 @@ impl Chat<'_> {
         let faulty = |Usage(text)| Fault(text);
         line.sampler.check().map_err(faulty)?;
         let form = line.sampler.form().map_err(faulty)?;
+        if form.is_some() {
+            self.hold(form)?;
+        }
         line.sampler.apply(self.session().sampling());
         self.given.set.push(line.sampler);
-        if let Some(form) = form {
-            self.hold(Some(form));
-        }
         Ok(())
     }
 
-    fn hold(&mut self, form: Option<Arc<Grammar>>) {
-        self.session().sampling().grammar = form;
+    /// Answers are of this form from now on, if it can be used; none is any.
+    fn hold(&mut self, form: Option<Arc<Grammar>>) -> anyhow::Result<()> {
+        let session = self.session();
+        if let Some(form) = &form {
+            session.model().prepare_form(form).map_err(|e| Fault(e.to_string()))?;
+        }
+        session.sampling().grammar = form;
+        Ok(())
     }
 
     fn json(&mut self, rest: &str) -> anyhow::Result<()> {
@@ -131,8 +137,7 @@ impl Chat<'_> {
                 Some(Grammar::schema(&text).map_err(|e| Fault(format!("{path}: {e}")))?)
             }
         };
-        self.hold(form.map(Arc::new));
-        Ok(())
+        self.hold(form.map(Arc::new))
     }
 
     fn think(&mut self, rest: &str) -> anyhow::Result<()> {
