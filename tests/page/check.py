@@ -67,7 +67,7 @@ def chats(browser, url, axe):
     with open(path) as file:
         assert json.load(file)["conversations"][0]["title"] == "My talk"
     p.page.get_by_role("button", name="Delete My talk").click()
-    p.page.locator("dialog").get_by_role("button", name="Yes").click()
+    p.page.locator("dialog").get_by_role("button", name="Delete", exact=True).click()
     assert p.page.locator("#list li").count() == 0
     p.page.set_input_files("#file", path)
     p.page.get_by_role("button", name="My talk", exact=True).wait_for()
@@ -125,6 +125,15 @@ def is_for_keys_and_phones(browser, url, axe):
     p.page.click("#menu")
     p.page.get_by_role("tab", name="Models").click()
     p.page.get_by_role("heading", name="scripted").wait_for()
+    # What lies over the page goes when it is left, by hand or by key.
+    p.page.click("#menu")
+    assert p.focused() == "New chat"
+    p.page.keyboard.press("Escape")
+    assert p.focused() == "Conversations"
+    p.page.locator("#new").wait_for(state="hidden")
+    p.page.click("#menu")
+    p.page.mouse.click(350, 400)
+    p.page.locator("#new").wait_for(state="hidden")
     assert p.page.evaluate("document.documentElement.scrollWidth") <= 360
     p.close()
     # Without a mouse: from the field to the conversation, a new one by its key, and back.
@@ -296,6 +305,16 @@ def stays_quick(browser, url, axe):
     p.close()
 
 
+def chats_with_what_writes(browser, url, axe):
+    p = Page(browser, url)
+    p.page.click("#tab-models")
+    p.page.get_by_text("It makes vectors of texts, for /v1/embeddings.").wait_for()
+    p.page.get_by_text("It scores pairs of texts, for /v1/rerank.").wait_for()
+    assert p.page.locator("#model option").all_inner_texts() == ["scripted", "other/model"]
+    assert p.button("Chat with scripted").is_visible() and not p.button("Chat with embeds").is_visible()
+    p.close()
+
+
 def obeys_keys(browser, url, axe):
     p = Page(browser, url)
     p.page.fill("#text", "Say: " + "word " * 1200)
@@ -332,7 +351,7 @@ def is_accessible(browser, url, axe):
         p.close()
 
 
-CHECKS = (chats, branches, stops, obeys_keys, asks_as_the_panel_says, holds_to_a_schema, folds_thoughts, attaches_images_to_models_that_see,
+CHECKS = (chats, branches, stops, obeys_keys, chats_with_what_writes, asks_as_the_panel_says, holds_to_a_schema, folds_thoughts, attaches_images_to_models_that_see,
           takes_no_file_for_a_conversation, writes_no_markup, stays_quick, is_for_keys_and_phones, is_accessible)
 
 

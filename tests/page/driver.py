@@ -76,7 +76,7 @@ class Page:
 
     def fits(self):
         """Whether nothing is wider than the window."""
-        return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll('main *')]"
+        return self.page.evaluate("document.scrollingElement.scrollTop === 0 && document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll('main *')]"
                                   ".filter(n => n.offsetParent).every(n => n.getBoundingClientRect().right <= innerWidth + 1 || n.closest('pre, table'))")
 
     def tab_to(self, name):

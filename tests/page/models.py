@@ -104,7 +104,7 @@ def fetches_loads_and_asks(browser, rig, _):
         card = p.page.locator("#here .card")
         card.get_by_text("It fits.").wait_for()
         plan = card.inner_text()
-        for part in ("weights", "for 4 answers at once", "working memory", "of memory"):
+        for part in ("weights", "for 4 answers at once, 2,048 tokens together", "working memory", "of memory"):
             assert part in plan, plan
         p.button("Load tiny/chat-GGUF:Q4_0").click()
         p.button("Unload tiny/chat-GGUF:Q4_0").wait_for()

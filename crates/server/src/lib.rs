@@ -35,5 +35,5 @@ mod web;
 
 pub use config::{Config, Log};
 pub use hub::{Contents, Fetchable, Hub, Pull, Repository};
-pub use models::{Brought, Failure, Keep, Models, Offer, Plan, Served, Source};
+pub use models::{Brought, Failure, Keep, Makes, Models, Offer, Plan, Served, Source};
 pub use serve::{Server, Stop};

@@ -10,7 +10,7 @@ use rinfer_engine::model::Model;
 use rinfer_engine::size::Memory;
 use rinfer_engine::spec::Head;
 use rinfer_grammar::Grammar;
-use rinfer_server::{Brought, Failure, Plan, Source};
+use rinfer_server::{Brought, Failure, Makes, Plan, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,6 +80,11 @@ impl Files {
             context: limits.context,
             positions: limits.positions,
             answers: limits.slots,
+            makes: match opened.spec.head {
+                Head::Lm { .. } => Makes::Texts,
+                Head::Pool { scores: false, .. } => Makes::Vectors,
+                Head::Pool { .. } => Makes::Scores,
+            },
         })
     }
     fn load(&self) -> anyhow::Result<Brought> {

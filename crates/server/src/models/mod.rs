@@ -6,7 +6,7 @@ mod slot;
 mod source;
 
 pub use keep::Keep;
-pub use source::{Brought, Failure, Offer, Plan, Source};
+pub use source::{Brought, Failure, Makes, Offer, Plan, Source};
 
 use crate::config::Config;
 use crate::gate::Gate;

@@ -43,6 +43,20 @@ pub struct Plan {
     pub positions: usize,
     /// How many those are.
     pub answers: usize,
+    /// What it is for.
+    pub makes: Makes,
+}
+
+/// What a model makes of texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Makes {
+    /// More of them.
+    #[default]
+    Texts,
+    /// Vectors.
+    Vectors,
+    /// Scores of pairs.
+    Scores,
 }
 
 impl Plan {
@@ -145,7 +159,12 @@ struct Ready(Brought);
 
 impl Source for Ready {
     fn plan(&self) -> Result<Plan, Failure> {
-        Ok(Plan::default())
+        let makes = match self.0 {
+            Brought::Writer(..) => Makes::Texts,
+            Brought::Embedder(_) => Makes::Vectors,
+            Brought::Reranker(_) => Makes::Scores,
+        };
+        Ok(Plan { makes, ..Plan::default() })
     }
     fn load(&self) -> Result<Brought, Failure> {
         Ok(self.0.clone())

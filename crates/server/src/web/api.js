@@ -8,7 +8,7 @@ const api = {
     if (this.key) headers.Authorization = `Bearer ${this.key}`;
     const response = await fetch(path, { ...options, headers });
     if (response.status === 401) {
-      const key = await prompted("This server asks for an API key", "");
+      const key = await prompted("This server asks for an API key", "", "Go on");
       if (key) {
         this.key = key.trim();
         sessionStorage.setItem("rinfer.key", this.key);

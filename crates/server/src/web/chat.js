@@ -81,6 +81,7 @@ const chat = {
     });
     node.replaceChildren(el("div", { class: "who" }, "You"), area,
       el("div", { class: "tools" }, button("Send", save), button("Cancel", () => this.draw())));
+    area.style.height = `${area.scrollHeight + 4}px`;
     area.focus();
   },
 

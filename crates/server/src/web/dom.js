@@ -47,13 +47,13 @@ async function copy(text, from) {
 }
 
 /** Asks for a text, or with no `value` for yes or no; null if it was given up. */
-function prompted(question, value) {
+function prompted(question, value, yes = "Save") {
   return new Promise((resolve) => {
     const input = value === undefined ? null : el("input", { value, "aria-label": question });
     const dialog = el("dialog", { "aria-label": question }, el("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); done(true); } },
       el("p", {}, question), input,
       el("div", { class: "row" }, button("Cancel", () => done(false), { class: "plain" }),
-        el("button", { class: "main" }, input ? "Save" : "Yes"))));
+        el("button", { class: "main" }, yes))));
     const done = (good) => {
       dialog.close();
       dialog.remove();
@@ -81,6 +81,8 @@ function redraw(node, children) {
 
 /** Of memory. */
 const size = (bytes) => bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : bytes >= 2 ** 20 ? `${Math.round(bytes / 2 ** 20)} MiB` : `${Math.ceil(bytes / 1024)} KiB`;
+
+const counted = (number) => number.toLocaleString("en");
 
 /** Of files, as disks and the hub count them. */
 const decimal = (bytes) => {

@@ -10,6 +10,7 @@ const hub = {
     $("closed").hidden = !closed;
     $("closed").textContent = closed || "";
     $("search").hidden = Boolean(closed);
+    $("to-get").hidden = Boolean(closed);
     $("asks").hidden = Boolean(closed);
     $("asks").textContent = `Searching asks ${place}, and what you get is fetched from there. The server asks nobody for anything else.`;
     if (closed) $("found").replaceChildren();
@@ -43,7 +44,7 @@ const hub = {
     $("found").replaceChildren(el("p", { class: "quiet" }, "Searching…"));
     try {
       if (own) {
-        $("found").replaceChildren(await this.contents(own[1]));
+        $("found").replaceChildren(el("div", { class: "card whole" }, el("h3", {}, own[1]), await this.contents(own[1])));
       } else {
         const { repositories } = await api.post("/ui/hub/search", { words });
         $("found").replaceChildren(repositories.length ? el("div", { role: "list" }, repositories.map((found) => this.repository(found)))
@@ -66,28 +67,28 @@ const hub = {
       if (!open || files.childElementCount) return;
       files.append(el("p", { class: "quiet" }, "Asking what it has…"));
       try {
-        files.replaceChildren(...(await this.contents(found.name)).children);
+        files.replaceChildren(...await this.contents(found.name));
       } catch (error) {
         files.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
       }
     }, { class: "plain", "aria-expanded": "false", "aria-label": `Show models of ${found.name}` });
-    const about = [found.downloads !== null ? `${found.downloads.toLocaleString("en")} downloads` : "", found.gated ? "its licence has to be accepted first" : ""];
+    const about = [found.downloads !== null ? `${counted(found.downloads)} downloads` : "", found.gated ? "its licence has to be accepted first" : ""];
     return el("div", { class: "card", role: "listitem" }, el("h3", {}, found.name), el("div", { class: "acts" }, act),
       el("p", { class: "quiet" }, about.filter(Boolean).join(" · ")), files);
   },
 
   async contents(repository) {
     const { name, licence, models: all } = await api.post("/ui/hub/contents", { repository });
-    return el("div", { class: "card whole" },
-      el("p", { class: "quiet" }, `${name} · licence: ${licence || "not stated"}`),
-      all.length ? el("div", { role: "list" }, all.map((model) => this.fetchable(model))) : el("p", {}, "There is no model in it that rinfer reads."));
+    const renamed = name === repository ? "" : `now called ${name} · `;
+    return [el("p", { class: "quiet" }, `${renamed}licence: ${licence || "not stated"}`),
+      all.length ? el("div", { role: "list" }, all.map((model) => this.fetchable(model))) : el("p", {}, "There is no model in it that rinfer reads.")];
   },
 
   fetchable(model) {
     const fits = model.here ? el("span", { class: "quiet" }, "on this machine") : model.fits === false ? el("span", { class: "bad" }, "too large for the memory here")
       : model.fits ? el("span", { class: "good" }, "fits") : null;
     return el("div", { class: "line", role: "listitem" }, el("span", { class: "what" }, model.what),
-      el("span", { class: "quiet" }, model.bytes === null ? "" : decimal(model.bytes)), fits || el("span"),
+      el("span", { class: "quiet" }, model.bytes === null ? "" : decimal(model.bytes)), el("span", {}, fits || ""),
       button(model.here ? "Here" : "Get", () => this.pull(model.reference), { class: "plain", disabled: model.here, "aria-label": `${model.here ? "Here:" : "Get"} ${model.reference}`, data: { get: model.reference } }));
   },
 

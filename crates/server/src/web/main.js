@@ -13,6 +13,7 @@ function tab(name) {
 function aside(open) {
   document.body.classList.toggle("sided", open);
   $("menu").setAttribute("aria-expanded", String(open));
+  if (open) $("new").focus();
 }
 
 function list() {
@@ -28,7 +29,7 @@ function list() {
       }
     }, { class: "more", "aria-label": `Rename ${talk.title}` }),
     button("✕", async () => {
-      if (!await prompted(`Delete '${talk.title}'? It can't be brought back.`)) return;
+      if (!await prompted(`Delete '${talk.title}'? It can't be brought back.`, undefined, "Delete")) return;
       store.remove(talk);
       if (store.here === talk) open(null);
       else list();
@@ -118,7 +119,10 @@ function keys(event) {
   } else if (event.key === "Escape" && !document.querySelector("dialog")) {
     if (chat.stopping) chat.stop();
     else if (!$("panel").hidden) settings.close();
-    else aside(false);
+    else if (document.body.classList.contains("sided")) {
+      aside(false);
+      $("menu").focus();
+    }
   } else if (event.target.role === "tab" && /^Arrow(Left|Right)$/.test(event.key)) {
     // There are two: either arrow leads to the other.
     const other = event.target === $("tab-chat") ? "models" : "chat";
@@ -130,6 +134,7 @@ function keys(event) {
   }
 }
 
+$("to-get").addEventListener("click", () => { $("words").focus(); $("title-get").scrollIntoView(); });
 $("search").addEventListener("submit", (event) => { event.preventDefault(); hub.search(); });
 $("ask").addEventListener("submit", (event) => { event.preventDefault(); chat.send(); });
 $("text").addEventListener("input", grow);
@@ -156,6 +161,8 @@ $("picture").addEventListener("change", (event) => {
   event.target.value = "";
 });
 document.addEventListener("keydown", keys);
+// Over a small window the conversations lie until they are left.
+document.querySelector("main").addEventListener("click", (event) => { if (!event.target.closest("#menu")) aside(false); });
 
 theme(false);
 store.load();

@@ -16,14 +16,27 @@ const models = {
     } catch (error) {
       note(`The server's models are not known: ${error.message}`);
     }
-    const kept = $("model").value || store.settings().model;
-    $("model").replaceChildren(...this.all.map((model) => el("option", { value: model.id, selected: model.id === kept }, model.id)));
-    $("model").hidden = this.all.length === 0;
+    await this.choose();
     seen();
     if ($("talk").querySelector(".empty")) chat.empty();
     if ($("view-models").hidden) return;
     this.draw();
     hub.draw(this.about);
+  },
+  /** What can be chosen to chat with: not what is known to write no texts, of which the first is not taken unseen. */
+  async choose() {
+    const kept = $("model").value || store.settings().model;
+    const all = () => this.all.filter((model) => this.writes(model.id));
+    const own = all().find((model) => model.id === kept);
+    for (let first = own || all()[0]; first && !this.plans.has(first.id); [first] = all()) await this.plan(first);
+    const options = all().map((model) => el("option", { value: model.id, selected: model.id === kept }, model.id));
+    $("model").replaceChildren(...options);
+    $("model").hidden = options.length === 0;
+  },
+  /** Whether a model writes texts, as far as that is known. */
+  writes(id) {
+    const plan = this.plans.get(id);
+    return !plan || !plan.makes || plan.makes === "texts";
   },
   chosen() {
     return this.all.find((model) => model.id === $("model").value);
@@ -56,6 +69,7 @@ const models = {
       { class: "plain", disabled: busy, "aria-label": `${text} ${model.id}`, data: { key: `act ${model.id}` } });
     const chatting = button("Chat", () => this.chat(model, chatting),
       { class: "main", "aria-label": `Chat with ${model.id}`, data: { key: `chat ${model.id}` } });
+    chatting.hidden = !this.writes(model.id);
     return el("div", { class: "card", role: "listitem" },
       el("h3", {}, model.id, " ", el("span", { class: `state ${model.state}` }, loaded ? "loaded" : busy ? "loading" : "not loaded")),
       el("div", { class: "acts" }, act, chatting),
@@ -66,20 +80,26 @@ const models = {
   async plan(model) {
     if (this.plans.has(model.id)) return;
     this.plans.set(model.id, {});
+    let plan;
     try {
-      this.plans.set(model.id, await api.post("/ui/models/plan", { model: model.id }));
+      plan = await api.post("/ui/models/plan", { model: model.id });
     } catch (error) {
-      this.plans.set(model.id, { problem: error.message });
+      plan = { problem: error.message };
     }
+    this.plans.set(model.id, plan);
     const shown = [...document.querySelectorAll("[data-plan]")].find((node) => node.dataset.plan === model.id);
-    if (shown) shown.replaceChildren(...this.planned(model));
+    if (shown) shown.parentElement.replaceWith(this.card(model));
+    if (this.writes(model.id)) return;
+    for (const option of $("model").options) if (option.value === model.id) option.remove();
   },
 
   planned(model) {
     const plan = this.plans.get(model.id);
     if (!plan || (!plan.problem && plan.total === undefined)) return [el("p", { class: "quiet" }, "Reading what it takes…")];
     if (plan.problem) return [el("p", { class: "bad" }, plan.problem)];
-    if (!plan.total) return [];
+    const makes = { vectors: "It makes vectors of texts, for /v1/embeddings.", scores: "It scores pairs of texts, for /v1/rerank." }[plan.makes];
+    const more = makes ? [el("p", { class: "quiet" }, makes)] : [];
+    if (!plan.total) return [el("p", {}, this.verdict(model, plan, null)), ...more];
     const parts = [["weights", plan.weights, "weights"], ["state", plan.state, this.texts(plan)], ["scratch", plan.scratch, "working memory"]];
     const room = this.room();
     const whole = Math.max(plan.total, room ? room.memory : 0);
@@ -88,16 +108,17 @@ const models = {
     parts.forEach(([, bytes], i) => { bar.children[i].style.width = `${(100 * bytes) / whole}%`; });
     return [bar,
       el("p", { class: "quiet parts" }, parts.map(([name, bytes, text]) => el("span", {}, el("i", { class: name, "aria-hidden": "true" }), `${size(bytes)} ${text}`))),
-      el("p", {}, `${size(plan.total)} of memory. `, this.verdict(model, plan, room))];
+      el("p", {}, `${size(plan.total)} of memory. `, this.verdict(model, plan, room)),
+      ...more];
   },
   /** What a model's state is for. */
   texts(plan) {
-    if (plan.positions <= plan.context) return `for ${plan.context} tokens`;
-    return `for ${plan.answers} answers at once, ${plan.positions} tokens together`;
+    if (plan.positions <= plan.context) return `for ${counted(plan.context)} tokens`;
+    return `for ${plan.answers} ${plan.makes === "texts" ? "answers" : "texts"} at once, ${counted(plan.positions)} tokens together`;
   },
   verdict(model, plan, room) {
-    if (model.state === "loaded") return `Loaded, with ${model.context} tokens of context.`;
-    if (!room) return null;
+    if (model.state === "loaded") return `Loaded, with ${counted(model.context)} tokens of context.`;
+    if (!room) return "";
     if (plan.total > room.memory) return el("span", { class: "bad" }, `It does not fit: all models may take ${size(room.memory)}.`);
     if (plan.total > room.most) return el("span", { class: "bad" }, "There is no room while other models write answers.");
     if (plan.total > room.free) return "It fits, and models that nobody uses are unloaded for it.";

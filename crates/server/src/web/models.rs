@@ -2,7 +2,7 @@
 use super::hub;
 use crate::admin;
 use crate::app::{App, RequestId};
-use crate::models::{Failure, Offer, Plan};
+use crate::models::{Failure, Makes, Offer, Plan};
 use crate::refusal::{Kind, Refusal};
 use crate::request::json;
 use axum::body::Body;
@@ -121,8 +121,14 @@ pub async fn plan(
 }
 
 fn shown(plan: &Plan) -> Value {
+    let makes = match plan.makes {
+        Makes::Texts => "texts",
+        Makes::Vectors => "vectors",
+        Makes::Scores => "scores",
+    };
     object!({
         "weights": plan.weights, "state": plan.state, "scratch": plan.scratch, "total": plan.total(),
         "context": plan.context, "positions": plan.positions, "answers": plan.answers,
+        "makes": makes,
     })
 }

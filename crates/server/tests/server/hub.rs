@@ -161,6 +161,27 @@ fn what_is_here_is_served_when_it_is_loaded() {
     }
 }
 
+/// Who relies on the only model that the server was started with does not notice that the page has got another.
+#[test]
+fn the_only_one_stays_the_only_one() {
+    let hub = Arc::new(Told::default());
+    hub.let_in.store(BYTES, Ordering::SeqCst);
+    let mut rig = Rig::saying("Given.");
+    rig.config.web = true;
+    rig.config.hub = Some(hub.clone());
+    let offer = Offer::ready("given".into(), rig.model(), Sampling::greedy(), 4);
+    let models = Models::new(vec![offer], &rig.config).unwrap();
+    let server = rig.serve(models);
+    told(pull(&server, "r"));
+    let says = |model: Value| {
+        let asked = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
+        let answer = server.post("/v1/chat/completions", &asked).json();
+        answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(says(Value::Null), "Given.");
+    assert_eq!((says(json!("given")), says(json!("new/model"))), ("Given.".into(), "New.".into()));
+}
+
 /// Fetching goes on when the page is left, ends when it is cancelled, and goes on from there.
 #[test]
 fn fetching_is_cancelled_and_goes_on() {
