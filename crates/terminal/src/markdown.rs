@@ -403,4 +403,21 @@ mod tests {
             check(text, &[]);
         }
     }
+
+    #[test]
+    fn markers_in_any_order_stay() {
+        let alphabet: Vec<char> = "```***__##-->~~ \n\n1.)a\u{301}b|\\你".chars().collect();
+        let mut state = 1u64;
+        let mut next = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..4000 {
+            let length = next(40);
+            let text: String = (0..length).map(|_| alphabet[next(alphabet.len())]).collect();
+            check(&text, &[]);
+        }
+    }
 }

@@ -20,6 +20,8 @@ use rinfer_engine::sample::Sampling;
 use rinfer_engine::session::{Reply, Session};
 use rinfer_grammar::Grammar;
 use rinfer_terminal::{Editor, Screen, Terminal, neutral};
+use saved::Saved;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Talk with a model: rinfer chat model.gguf
@@ -51,6 +53,7 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     flags.seed = flags.seed.or_else(|| Some(draw_seed()));
     let given = Given { saved: None, set: vec![flags] };
     let form = args.sampler.form()?;
+    let resumed = args.resume.as_ref().map(|file| Saved::read(Path::new(file))).transpose()?;
     let interrupt = Interrupt::install()?;
     let model = open(args.model.as_deref(), args, env, &interrupt)?;
     if form.is_some() {
@@ -77,13 +80,10 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
         person: input.is_person(),
     };
     drop(model);
-    if let Some(file) = &args.resume {
-        chat.load(file)?;
+    chat.tell(format!("{}, context {}. /help shows commands", chat.name(), chat.context));
+    if let Some(saved) = resumed {
+        chat.go_on(saved);
         chat.insist();
-    }
-    if chat.person {
-        let text = format!("{}, context {}. /help shows commands", chat.name(), chat.context);
-        env.say(Log::Warn, text);
     }
     let mut failed = false;
     while let Some(line) = input.next(env, &chat.interrupt)? {
@@ -195,6 +195,12 @@ impl Chat<'_> {
     /// What the model is called.
     fn name(&self) -> String {
         self.model.clone().unwrap_or_else(|| self.env.program.display().to_string())
+    }
+
+    /// Tells a person what a program need not know.
+    fn tell(&self, text: String) {
+        let level = if self.person { Log::Warn } else { Log::Info };
+        self.env.say(level, neutral(&text));
     }
 
     /// What the command line says holds for a conversation that it resumes, too.

@@ -165,21 +165,23 @@ impl Chat<'_> {
             sampling: session.sampling().clone(),
         };
         saved.write(&path).map_err(|e| Fault(e.to_string()))?;
-        let text = format!("{} messages are in {}", saved.messages.len(), path.display());
-        self.env.say(Log::Warn, text);
+        self.tell(format!("{} messages are in {}", saved.messages.len(), path.display()));
         Ok(())
     }
 
-    /// Goes on from what a file holds, in the place of what there is.
-    pub(super) fn load(&mut self, rest: &str) -> anyhow::Result<()> {
+    fn load(&mut self, rest: &str) -> anyhow::Result<()> {
         if rest.is_empty() {
             return fault("/load FILE: name a file that /save wrote");
         }
         let path = expanded(rest, self.env.home.as_deref());
-        let saved = Saved::read(&path).map_err(|e| Fault(e.to_string()))?;
+        self.go_on(Saved::read(&path).map_err(|e| Fault(e.to_string()))?);
+        Ok(())
+    }
+
+    /// Goes on from a conversation in a file, in the place of what there is.
+    pub(super) fn go_on(&mut self, saved: Saved) {
         let Saved { model, system, messages, sampling } = saved;
-        let text = format!("{} messages of {}", messages.len(), path.display());
-        self.env.say(Log::Warn, text);
+        self.tell(format!("the conversation has {} messages", messages.len()));
         if model != self.name() {
             let text = format!("note: it was held with {model}, and goes on with {}", self.name());
             self.env.say(Log::Warn, neutral(&text));
@@ -190,7 +192,6 @@ impl Chat<'_> {
         (self.stats, self.thoughts) = (None, String::new());
         self.given.saved = Some(sampling);
         self.given.set.clear();
-        Ok(())
     }
 
     /// Goes on with another model. Memory has room for one: if the other can't be had, the first is loaded
@@ -220,7 +221,7 @@ impl Chat<'_> {
             self.given.apply(session.sampling());
             (session.sampling().seed, session.sampling().grammar) = (before.seed, before.grammar);
             self.model = Some(rest.to_owned());
-            self.env.say(Log::Warn, format!("{rest}, context {}", self.context));
+            self.tell(format!("{rest}, context {}", self.context));
         }
         self.session = Some(session);
         refused.map_or(Ok(()), |fault| Err(fault.into()))
