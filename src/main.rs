@@ -9,7 +9,7 @@ mod docs;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::{Environment, Interrupted, Log};
 use rinfer_formats::executable::{self, Place};
-use rinfer_terminal::Terminal;
+use rinfer_terminal::{Terminal, neutral};
 use rinfer_text::template::DateTime;
 use std::hint::black_box;
 use std::io::IsTerminal;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     if cmd::is_broken_pipe(&error) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", neutral(&format!("{error:#}")));
     ExitCode::from(if error.is::<cmd::Usage>() { 2 } else { 1 })
 }
 

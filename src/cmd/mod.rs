@@ -33,8 +33,9 @@ use rinfer_engine::backend::Limits;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::{Load, Opened};
 use rinfer_formats::executable::Place;
-use rinfer_terminal::Terminal;
+use rinfer_terminal::{Terminal, neutral};
 use rinfer_text::template::DateTime;
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -109,7 +110,7 @@ impl Environment {
 /// Writes what is not the answer on stderr, dimmed where it shows colour.
 fn note(color: bool, text: impl Display) {
     let (dim, normal) = if color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{dim}{text}{normal}");
+    eprintln!("{dim}{}{normal}", neutral(&text.to_string()));
 }
 
 /// How to get a first model.
@@ -189,10 +190,12 @@ pub fn tensors(opened: &Opened) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Writes to stdout and flushes, so that a reader sees every piece at once.
+/// Writes to stdout and flushes, so that a reader sees every piece at once. What is in files does not drive
+/// a terminal.
 pub fn put(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    let shown = if out.is_terminal() { neutral(text).into() } else { Cow::Borrowed(text) };
+    out.write_all(shown.as_bytes())?;
     Ok(out.flush()?)
 }
 

@@ -2,6 +2,7 @@
 //! from a file.
 use super::*;
 use rig::piped;
+use rinfer_testkit::chat;
 use serde_json::Value;
 use std::path::Path;
 
@@ -68,6 +69,24 @@ fn a_hostile_model_drives_nothing() {
     let m = tiny(&folder);
     let output = piped(&folder, &["run", &m, "Hi", "--choice", hostile], b"");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{hostile}\n"));
+}
+
+/// Nor do names in files, and what errors and other commands quote.
+#[test]
+fn other_commands_drive_nothing() {
+    let folder = folder("others");
+    let m = tiny(&folder);
+    let ids = b"a\x1b[2Jb".map(|byte| chat::id_of(byte).to_string());
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let args = [&["detokenize", &m][..], &ids].concat();
+    let Some(terminal) = Terminal::start("others", &folder, &[], &args) else { return };
+    terminal.shows("a␛[2Jb");
+    let args = ["run", "no\x1b[2Jwhere.gguf", "Hi"];
+    let terminal = Terminal::start("others", &folder, &[], &args).unwrap();
+    terminal.shows("no␛[2Jwhere.gguf");
+    assert_eq!(terminal.ends(), "exit 1, restored");
+    let piped = piped(&folder, &[&["detokenize", &m][..], &ids].concat(), b"");
+    assert_eq!(piped.stdout, b"a\x1b[2Jb");
 }
 
 /// Thoughts are shown before the answer, or are not, as one says.

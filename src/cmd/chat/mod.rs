@@ -200,7 +200,7 @@ impl Chat<'_> {
     /// Tells a person what a program need not know.
     fn tell(&self, text: String) {
         let level = if self.person { Log::Warn } else { Log::Info };
-        self.env.say(level, neutral(&text));
+        self.env.say(level, text);
     }
 
     /// What the command line says holds for a conversation that it resumes, too.

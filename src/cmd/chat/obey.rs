@@ -184,7 +184,7 @@ impl Chat<'_> {
         self.tell(format!("the conversation has {} messages", messages.len()));
         if model != self.name() {
             let text = format!("note: it was held with {model}, and goes on with {}", self.name());
-            self.env.say(Log::Warn, neutral(&text));
+            self.env.say(Log::Warn, text);
         }
         let session = self.session();
         session.system(system.unwrap_or_default()).continue_from(messages);
