@@ -189,6 +189,7 @@ impl Hub {
         };
         let held: u64 = missing.iter().map(of).sum();
         space::check(&self.own.of(&listing.repo), needed.saturating_sub(held))?;
+        watch.needs(missing.len(), needed);
         if let [first, ..] = missing[..] {
             let rest = if missing.len() > 1 {
                 format!(" and {} more files", missing.len() - 1)

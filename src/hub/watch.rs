@@ -6,6 +6,10 @@ pub trait Watch: Sync {
     fn note(&self, text: &str);
     /// What is done.
     fn tell(&self, text: &str);
+    /// So many files are to be fetched, of so many bytes in all, some of which may be there already.
+    fn needs(&self, files: usize, bytes: u64) {
+        let _ = (files, bytes);
+    }
     /// A fetch begins: of what, its bytes, and how many of them are there already.
     fn begins(&self, name: &str, total: u64, done: u64);
     /// Bytes came.

@@ -111,6 +111,10 @@ def fetches_loads_and_asks(browser, rig, _):
         assert "Loaded, with 512 tokens of context." in card.inner_text()
         p.button("Unload tiny/chat-GGUF:Q4_0").click()
         p.button("Load tiny/chat-GGUF:Q4_0").wait_for()
+        # Somebody else has it loaded.
+        body = b'{"model": "tiny/chat-GGUF:Q4_0", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}'
+        urllib.request.urlopen(urllib.request.Request(f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"})).read()
+        p.button("Unload tiny/chat-GGUF:Q4_0").wait_for()
         p.button("Chat with tiny/chat-GGUF:Q4_0").click()
         p.page.click("#settings")
         p.page.fill("#set-max_tokens", "8")

@@ -89,9 +89,15 @@ pub struct Pull {
 /// How far it is.
 #[derive(Clone, Debug, Default)]
 struct Progress {
+    /// The file that comes now, the how-manieth it is, and of how many.
     file: String,
+    nth: usize,
+    files: usize,
+    /// Bytes of all files that are here, and that there are.
     done: u64,
     total: u64,
+    /// Bytes of the files up to this one.
+    reach: u64,
     notes: Vec<String>,
     end: Option<End>,
 }
@@ -109,17 +115,27 @@ impl Pull {
     fn new(reference: String) -> Pull {
         Pull { reference, progress: watch::channel(Progress::default()).0, cancelled: false.into() }
     }
+    /// So many files are to come, of so many bytes in all.
+    pub fn needs(&self, files: usize, bytes: u64) {
+        self.progress.send_modify(|now| {
+            let notes = std::mem::take(&mut now.notes);
+            *now = Progress { files, total: bytes, notes, ..Progress::default() };
+        });
+    }
     /// A file begins: its name, its bytes, and how many of them are here already.
-    pub fn begins(&self, file: &str, total: u64, done: u64) {
+    pub fn begins(&self, file: &str, bytes: u64, here: u64) {
         self.progress.send_modify(|now| {
             file.clone_into(&mut now.file);
-            (now.done, now.total) = (done, total);
+            now.nth += 1;
+            now.done = now.reach + here;
+            now.reach += bytes;
+            now.total = now.total.max(now.reach);
         });
     }
     /// So many bytes came.
     pub fn came(&self, bytes: u64) {
         // What is fetched again does not count twice.
-        self.progress.send_modify(|now| now.done = now.total.min(now.done + bytes));
+        self.progress.send_modify(|now| now.done = now.reach.min(now.done + bytes));
     }
     /// Something that is not expected.
     pub fn note(&self, text: &str) {
@@ -150,7 +166,7 @@ impl Pull {
             Some(End::Failed(problem)) => ("failed", None, Some(problem)),
         };
         json!({
-            "reference": self.reference, "state": state, "file": now.file, "done": now.done, "total": now.total,
+            "reference": self.reference, "state": state, "file": now.file, "nth": now.nth, "files": now.files, "done": now.done, "total": now.total,
             "notes": now.notes, "model": model, "problem": problem,
         })
     }

@@ -111,6 +111,9 @@ impl Watch for Watched<'_> {
         self.0.note(text);
     }
     fn tell(&self, _: &str) {}
+    fn needs(&self, files: usize, bytes: u64) {
+        self.0.needs(files, bytes);
+    }
     fn begins(&self, name: &str, total: u64, done: u64) {
         self.0.begins(name, total, done);
     }

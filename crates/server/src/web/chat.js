@@ -35,7 +35,7 @@ const chat = {
     if (message.images) node.append(...message.images.map((src) => el("img", { src, alt: "Attached image", width: 240 })));
     const text = el("div", { class: mine ? "text" : "text markdown" });
     if (mine) text.append(message.content);
-    else markdown(text, message.content);
+    else markdown(text, told(message));
     node.append(text);
     if (message.error) node.append(el("p", { class: "bad" }, message.error));
     node.append(this.tools(talk, message, node));
@@ -129,7 +129,8 @@ const chat = {
       this.draw();
       return;
     }
-    const message = append(talk, talk.head, "assistant", "", { model: request.model });
+    const held = request.response_format ? { form: "json" } : {};
+    const message = append(talk, talk.head, "assistant", "", { model: request.model, ...held });
     store.save(talk);
     this.draw();
     this.stopping = new AbortController();
@@ -170,6 +171,9 @@ const chat = {
   },
 };
 
+/** An answer as Markdown: one that is held to a form is code, of which nothing means anything else. */
+const told = ({ content, form }) => form ? `~~~~~~~~ ${form}\n${content}\n~~~~~~~~` : content;
+
 /** An answer as it comes: drawn once a frame, however fast it is. */
 class Writing {
   constructor(talk, message) {
@@ -209,7 +213,7 @@ class Writing {
         details.open = false;
       }
     }
-    markdown(text, this.message.content);
+    markdown(text, told(this.message));
     text.classList.add("caret");
     chat.bottom(false);
   }

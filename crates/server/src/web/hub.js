@@ -94,7 +94,7 @@ const hub = {
 
   pull(reference) {
     $("pulling").hidden = false;
-    if (!this.followed.has(reference)) this.row({ reference, state: "running", file: "", done: 0, total: 0, notes: [] });
+    if (!this.followed.has(reference)) this.row({ reference, state: "running", file: "", files: 1, done: 0, total: 0, notes: [] });
     $("pulling").scrollIntoView({ block: "nearest" });
     this.rows.get(reference).querySelector("button").focus();
     this.follow(reference);
@@ -104,7 +104,7 @@ const hub = {
   async follow(reference) {
     if (this.followed.has(reference)) return;
     this.followed.add(reference);
-    let last = { reference, state: "running", file: "", done: 0, total: 0, notes: [] };
+    let last = { reference, state: "running", file: "", files: 1, done: 0, total: 0, notes: [] };
     const speed = new Speed();
     try {
       for await (const pull of api.stream("/ui/hub/pull", { reference })) {
@@ -158,7 +158,7 @@ const hub = {
     }
     const running = pull.state === "running";
     const share = pull.total ? pull.done / pull.total : 0;
-    const told = running ? [pull.file.split("/").pop(), pull.total ? `${Math.floor(100 * share)} %` : "Asking what there is…", pull.total ? `${decimal(pull.done)} of ${decimal(pull.total)}` : "", speed].filter(Boolean).join(" · ")
+    const told = running ? [pull.file.split("/").pop() + (pull.files > 1 ? ` (${pull.nth} of ${pull.files})` : ""), pull.total ? `${Math.floor(100 * share)} %` : "Asking what there is…", pull.total ? `${decimal(pull.done)} of ${decimal(pull.total)}` : "", speed].filter(Boolean).join(" · ")
       : pull.state === "done" ? "It is on this machine." : pull.state === "cancelled" ? "Cancelled. What came is kept, and fetching goes on from there." : pull.problem;
     if (!body.childElementCount) body.append(el("progress", { max: 1, "aria-label": `How far ${pull.reference} is` }), el("p", {}), el("ul", { class: "quiet" }));
     const [progress, text, notes] = body.children;
@@ -189,10 +189,8 @@ class Speed {
   constructor() {
     this.past = [];
   }
-  of({ file, done, total }) {
+  of({ done, total }) {
     const now = performance.now();
-    if (this.file !== file) this.past = [];
-    this.file = file;
     this.past.push([now, done]);
     if (this.past.length > 25) this.past.shift();
     const [since, before] = this.past[0];

@@ -165,8 +165,10 @@ document.addEventListener("keydown", keys);
 document.querySelector("main").addEventListener("click", (event) => { if (!event.target.closest("#menu")) aside(false); });
 
 theme(false);
+settings.mark();
 store.load();
 store.here = store.all.get(store.settings().here) || null;
+models.watch();
 models.load().then(() => {
   chat.draw();
   tab("chat");

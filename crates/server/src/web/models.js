@@ -11,11 +11,12 @@ const models = {
   async load() {
     try {
       this.about = await api.get("/ui/models");
-      this.all = this.about.models;
-      this.here = this.about.here;
     } catch (error) {
       note(`The server's models are not known: ${error.message}`);
+      return;
     }
+    this.all = this.about.models;
+    this.here = this.about.here;
     await this.choose();
     seen();
     if ($("talk").querySelector(".empty")) chat.empty();
@@ -37,6 +38,18 @@ const models = {
   writes(id) {
     const plan = this.plans.get(id);
     return !plan || !plan.makes || plan.makes === "texts";
+  },
+  /** Others load and unload, too: while it is looked at, the list is what there is. */
+  watch() {
+    setInterval(async () => {
+      if (document.hidden || $("view-models").hidden || document.querySelector("dialog")) return;
+      const shown = ({ models: all, here, used }) => JSON.stringify([all, here, used]);
+      try {
+        if (shown(await api.get("/ui/models")) !== shown(this.about)) await this.load();
+      } catch {
+        // Whoever does something next is told.
+      }
+    }, 3000);
   },
   chosen() {
     return this.all.find((model) => model.id === $("model").value);

@@ -21,6 +21,12 @@ const settings = {
     if (value === "" || value === undefined) delete this.values[key];
     else this.values[key] = value;
     store.settings({ ask: this.values });
+    this.mark();
+  },
+  /** Says of how many settings answers depend. */
+  mark() {
+    const count = Object.keys(this.values).length;
+    $("settings").textContent = count ? `Settings (${count})` : "Settings";
   },
   /** The fields of a request, or an error that says what is wrong. */
   fields() {
@@ -71,7 +77,7 @@ const settings = {
       text("schema", "JSON schema that answers are held to", { placeholder: '{"type": "object", …}' }),
       el("p", { class: "quiet" }, model && !model.defaults ? "What is empty is as the model's files have it, which is shown in grey when it is loaded."
         : "What is empty is as the model's files have it, which is shown in grey."),
-      button("Reset", () => { this.values = {}; store.settings({ ask: {} }); this.draw(); }, { class: "plain" }),
+      button("Reset", () => { this.values = {}; store.settings({ ask: {} }); this.mark(); this.draw(); }, { class: "plain" }),
     );
   },
 };

@@ -58,7 +58,7 @@ function checked(talk) {
     if (!message || message.id !== id || !["user", "assistant"].includes(message.role) || typeof message.content !== "string") wrong(`a message of '${talk.title}' is none`);
     const image = (src) => typeof src === "string" && src.startsWith("data:image/");
     if (message.images && !(Array.isArray(message.images) && message.images.every(image))) wrong(`an image of '${talk.title}' is none`);
-    if (["thoughts", "stats", "error", "model"].some((key) => message[key] && typeof message[key] !== "string")) wrong(`a message of '${talk.title}' is none`);
+    if (["thoughts", "stats", "error", "model", "form"].some((key) => message[key] && typeof message[key] !== "string")) wrong(`a message of '${talk.title}' is none`);
     const above = new Set([id]);
     for (let up = message.parent; up; up = talk.messages[up].parent) {
       if (!Object.hasOwn(talk.messages, up) || above.has(up)) wrong(`a message of '${talk.title}' answers none that is there`);

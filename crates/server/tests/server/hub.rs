@@ -50,6 +50,10 @@ impl Hub for Told {
         self.asked.fetch_add(1, Ordering::SeqCst);
         assert!(reference != "panic", "a panic that was asked for");
         pull.note("it is slow");
+        // A small file that is here, and then a large one.
+        pull.needs(2, BYTES as u64 + 2);
+        pull.begins("c.json", 2, 1);
+        pull.came(9);
         pull.begins("m.gguf", BYTES as u64, self.came.load(Ordering::SeqCst) as u64);
         while self.came.load(Ordering::SeqCst) < BYTES {
             if pull.is_cancelled() {
@@ -127,7 +131,8 @@ fn models_are_searched_fetched_and_asked() {
     let all = told(pull(&server, "hf:a/b:Q4_0"));
     let last = all.last().unwrap();
     assert_eq!((&last["state"], &last["model"]), (&json!("done"), &json!("new/model")));
-    assert_eq!((&last["done"], &last["total"]), (&json!(4), &json!(4)));
+    assert_eq!((&last["done"], &last["total"]), (&json!(6), &json!(6)));
+    assert_eq!((&last["nth"], &last["files"]), (&json!(2), &json!(2)));
     assert_eq!((&last["file"], &last["notes"]), (&json!("m.gguf"), &json!(["it is slow"])));
     // It is served now, as if it had been given, and is the only one.
     let asked = json!({"messages": [{"role": "user", "content": "Hi"}]});
