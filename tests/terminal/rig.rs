@@ -187,7 +187,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // What is left of it when a test fails is of no use.
+        let socket = self.tmux(&["display-message", "-p", "#{socket_path}"]).output();
         let _ = self.tmux(&["kill-server"]).output();
+        if let Ok(Output { status, stdout, .. }) = socket
+            && status.success()
+        {
+            let _ = std::fs::remove_file(String::from_utf8_lossy(&stdout).trim_end());
+        }
     }
 }
 
