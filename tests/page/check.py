@@ -288,7 +288,7 @@ def takes_no_file_for_a_conversation(browser, url, axe):
     ):
         assert "was not imported" in give(change)
     assert p.page.locator("#list li").count() == 0
-    assert "1 conversations were imported" in give(lambda t: t.update(title="<b>T</b>"))
+    assert "1 conversation was imported" in give(lambda t: t.update(title="<b>T</b>"))
     # The same once more lies beside it.
     give(lambda t: None)
     assert p.page.locator("#list li").count() == 2

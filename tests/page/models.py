@@ -176,6 +176,31 @@ def is_cancelled_and_goes_on(browser, rig, _):
         p.close()
 
 
+def finds_what_was_not_finished(browser, rig, _):
+    """A server that comes after one that was killed."""
+    with rig.serving() as (url, hub):
+        p = Page(browser, url)
+        hub.tell("rate 300000")
+        find(p, "tiny/chat-GGUF")
+        p.button("Get hf:tiny/chat-GGUF:Q8_0").click()
+        p.until("(n => n && n.value > 0.2)(document.querySelector('#pulls progress'))")
+        p.page.close()
+    with rig.serving(RINFER_MODELS=os.path.join(rig.folder, f"cache-{rig.count}")) as (url, hub):
+        hub.tell("rate 300000")
+        p = Page(browser, url)
+        p.page.get_by_role("tab", name="Models").click()
+        p.page.locator("#unfinished").get_by_text("came before the server ended").wait_for()
+        p.button("Show models of tiny/chat-GGUF, unfinished").click()
+        p.button("Get hf:tiny/chat-GGUF:Q8_0").click()
+        # It begins where the other ended.
+        p.until("(n => n && n.value > 0)(document.querySelector('#pulls progress'))")
+        assert share(p) > 0.2 and p.page.locator("#unfinished .card").count() == 0
+        hub.tell("well")
+        p.button("Chat with tiny/chat-GGUF:Q8_0").wait_for()
+        p.page.locator("#pulling").wait_for(state="hidden")
+        p.close()
+
+
 def says_what_goes_wrong(browser, rig, _):
     with rig.serving() as (url, hub):
         p = Page(browser, url, allowed=REFUSED)
@@ -250,5 +275,5 @@ def is_accessible_with_models(browser, rig, axe):
             p.close()
 
 
-CHECKS = (starts_without_a_model, fetches_loads_and_asks, is_cancelled_and_goes_on, says_what_goes_wrong, writes_no_markup_of_the_hubs,
+CHECKS = (starts_without_a_model, fetches_loads_and_asks, is_cancelled_and_goes_on, finds_what_was_not_finished, says_what_goes_wrong, writes_no_markup_of_the_hubs,
           asks_for_administration, is_accessible_with_models)

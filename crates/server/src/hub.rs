@@ -40,6 +40,8 @@ pub trait Hub: Send + Sync {
     fn pull(&self, reference: &str, pull: &Pull) -> Result<String, Failure>;
     /// Those that were fetched.
     fn here(&self) -> Vec<Offer>;
+    /// Repositories of which something was fetched in part, and the bytes of that.
+    fn unfinished(&self) -> Vec<(String, u64)>;
 }
 
 /// A repository that was found.

@@ -98,6 +98,14 @@ impl rinfer_server::Hub for Hub {
         let here = self.hub.pull(reference, &Watched(pull)).map_err(failure)?;
         Ok(name(&here))
     }
+    fn unfinished(&self) -> Vec<(String, u64)> {
+        let cache = self.hub.cache();
+        let of = |repo| {
+            let bytes: u64 = cache.unfinished(&repo).iter().map(|(_, bytes)| bytes).sum();
+            (repo.to_string(), bytes)
+        };
+        cache.repos().into_iter().map(of).filter(|(_, bytes)| *bytes > 0).collect()
+    }
     fn here(&self) -> Vec<Offer> {
         self.held().iter().filter_map(|here| self.offer(here)).collect()
     }

@@ -160,8 +160,9 @@ const chat = {
   busy(busy) {
     $("stop").hidden = !busy;
     $("send").hidden = busy;
-    if (busy) announce("The model is writing.");
-    else $("stats").textContent = "";
+    const loaded = models.chosen() && models.chosen().state === "loaded";
+    $("stats").textContent = !busy ? "" : loaded ? "Reading what was asked…" : "Loading the model…";
+    if (busy) announce(loaded ? "The model is writing." : "The model is loaded, and then writes.");
   },
 
   /** To the end of the conversation, unless its reader has scrolled away from it. */
@@ -198,7 +199,7 @@ class Writing {
   draw() {
     this.frame = 0;
     const node = $(`m-${this.message.id}`);
-    $("stats").textContent = this.speed(this.tokens);
+    if (this.tokens > 1) $("stats").textContent = this.speed(this.tokens);
     if (!node) return;
     const text = node.querySelector(".text");
     if (this.message.thoughts) {

@@ -24,7 +24,21 @@ const hub = {
       row.remove();
       this.rows.delete(reference);
     }
-    $("pulling").hidden = this.rows.size === 0;
+    if (!this.rows.size) $("pulls").setAttribute("role", "group");
+    // What is fetched now, or was given up here, has a row.
+    const held = (name) => [...this.rows.keys()].some((reference) => new RegExp(`^(hf:${name.replaceAll(".", "\\.")}([:@]|$)|demo:)`).test(reference));
+    const parts = closed ? [] : about.unfinished.filter((part) => !held(part.name));
+    redraw($("unfinished"), parts.map((part) => this.part(part)));
+    $("unfinished").setAttribute("role", parts.length ? "list" : "group");
+    $("pulling").hidden = this.rows.size === 0 && parts.length === 0;
+  },
+
+  /** What a server before this one did not fetch to its end: of which of its models that is, is not known. */
+  part({ name, bytes }) {
+    const act = button("Show models", () => { $("words").value = name; $("words").focus(); this.search(); },
+      { class: "plain", "aria-label": `Show models of ${name}, unfinished`, data: { key: `part ${name}` } });
+    return el("div", { class: "card", role: "listitem", data: { name } }, el("h3", {}, name), el("div", { class: "acts" }, act),
+      el("p", { class: "quiet" }, `${decimal(bytes)} came before the server ended. Get the same model again: it goes on from there.`));
   },
 
   suggest(suggested) {
@@ -95,6 +109,7 @@ const hub = {
   pull(reference) {
     $("pulling").hidden = false;
     if (!this.followed.has(reference)) this.row({ reference, state: "running", file: "", files: 1, done: 0, total: 0, notes: [] });
+    for (const part of [...$("unfinished").children]) if (reference.startsWith(`hf:${part.dataset.name}:`)) part.remove();
     $("pulling").scrollIntoView({ block: "nearest" });
     this.rows.get(reference).querySelector("button").focus();
     this.follow(reference);
@@ -148,6 +163,7 @@ const hub = {
       row = el("div", { class: "card", role: "listitem" }, el("h3", {}, pull.reference), el("div", { class: "acts" }), el("div", { class: "whole" }));
       this.rows.set(pull.reference, row);
       $("pulls").append(row);
+      $("pulls").setAttribute("role", "list");
     }
     const [, acts, body] = row.children;
     if (row.dataset.state !== pull.state) {

@@ -103,7 +103,7 @@ async function imported(file) {
       if (store.all.has(talk.id)) talk.id = fresh();
       store.save(talk);
     }
-    note(`${all.length} conversations were imported.`);
+    note(all.length === 1 ? "1 conversation was imported." : `${all.length} conversations were imported.`);
     list();
   } catch (error) {
     note(`${file.name} was not imported: ${error.message}`);

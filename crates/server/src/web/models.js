@@ -82,7 +82,7 @@ const models = {
       { class: "plain", disabled: busy, "aria-label": `${text} ${model.id}`, data: { key: `act ${model.id}` } });
     const chatting = button("Chat", () => this.chat(model, chatting),
       { class: "main", "aria-label": `Chat with ${model.id}`, data: { key: `chat ${model.id}` } });
-    chatting.hidden = !this.writes(model.id);
+    chatting.hidden = !this.writes(model.id) || Boolean((this.plans.get(model.id) || {}).problem);
     return el("div", { class: "card", role: "listitem" },
       el("h3", {}, model.id, " ", el("span", { class: `state ${model.state}` }, loaded ? "loaded" : busy ? "loading" : "not loaded")),
       el("div", { class: "acts" }, act, chatting),

@@ -17,12 +17,17 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 pub async fn list(State(app): State<Arc<App>>) -> Response<Body> {
     let reader = app.clone();
-    let here = tokio::task::spawn_blocking(move || fetched(&reader)).await.unwrap_or_default();
+    let caches = tokio::task::spawn_blocking(move || {
+        let unfinished = hub::open(&reader).map_or_else(|_| Vec::new(), |hub| hub.unfinished());
+        let part = |(name, bytes)| object!({"name": name, "bytes": bytes});
+        (fetched(&reader), unfinished.into_iter().map(part).collect::<Vec<_>>())
+    });
+    let (here, unfinished) = caches.await.unwrap_or_default();
     let here: Vec<&String> = here.iter().map(|offer| &offer.names[0]).collect();
     let (memory, used) = app.models.used();
     json(&object!({
         "models": app.models.shown(), "here": here, "memory": memory, "used": used, "hub": about(&app),
-        "pulls": app.pulls.shown(),
+        "pulls": app.pulls.shown(), "unfinished": unfinished,
     }))
 }
 

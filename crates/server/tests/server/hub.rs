@@ -71,6 +71,12 @@ impl Hub for Told {
         self.here.lock().unwrap().push("new/model".into());
         Ok("new/model".into())
     }
+    fn unfinished(&self) -> Vec<(String, u64)> {
+        match self.came.load(Ordering::SeqCst) {
+            0 | BYTES => Vec::new(),
+            bytes => vec![("a/b".into(), bytes as u64)],
+        }
+    }
     fn here(&self) -> Vec<Offer> {
         let offer = |name: &String| {
             Offer::ready(name.clone(), Rig::saying("New.").model(), Sampling::greedy(), 4)
@@ -210,6 +216,8 @@ fn fetching_is_cancelled_and_goes_on() {
     let all = again.join().unwrap();
     assert_eq!(all.last().unwrap()["state"], "cancelled");
     assert_eq!(hub.asked.load(Ordering::SeqCst), 1);
+    let parts = server.get("/ui/models").json()["unfinished"].clone();
+    assert_eq!(parts, json!([{"name": "a/b", "bytes": 2}]));
     hub.let_in.store(BYTES, Ordering::SeqCst);
     let all = told(pull(&server, "r"));
     assert_eq!(all.last().unwrap()["state"], "done");
