@@ -98,7 +98,7 @@ fn what_was_typed_is_kept() {
     let terminal = Terminal::start("kept", &folder, &[], &args).unwrap();
     terminal.asks();
     terminal.keys(&["Up", "Up", "Up"]);
-    terminal.shows("> one");
+    terminal.has("> one");
     terminal.keys(&["C-c"]);
     terminal.asks();
     assert_eq!(terminal.leaves(), "exit 0, restored");

@@ -110,8 +110,14 @@ impl Terminal {
     /// Types a line, sees it, and sends it.
     pub fn says(&self, text: &str) {
         self.types(text);
-        self.waits(text, |screen| screen.lines().last().is_some_and(|line| line.ends_with(text)));
+        self.has(text);
         self.keys(&["Enter"]);
+    }
+
+    /// Waits until the last line ends so: what is typed, or brought back. A key that is pressed before that may
+    /// come while nobody edits.
+    pub fn has(&self, text: &str) {
+        self.waits(text, |screen| screen.lines().last().is_some_and(|line| line.ends_with(text)));
     }
 
     /// Pastes text, in brackets where the program asked for them.
