@@ -52,6 +52,11 @@ fn beside(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
         return Err(Error::new(ErrorKind::IsADirectory, "it is a folder, not a file"));
     };
+    // To rename over a device would take it from everyone.
+    if std::fs::metadata(path).is_ok_and(|old| !old.is_file()) {
+        let problem = "it is a device, a pipe or a socket, not a file: give another name";
+        return Err(Error::new(ErrorKind::InvalidInput, problem));
+    }
     let mut name = name.to_owned();
     name.push(".part");
     Ok(path.with_file_name(name))
@@ -107,6 +112,24 @@ mod tests {
         assert!(
             replace(&dir, |file| file.write_all(b"x")).unwrap_err().to_string().contains("folder")
         );
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// What is no file stays what it is.
+    #[cfg(unix)]
+    #[test]
+    fn nothing_else_is_replaced() {
+        use std::os::unix::fs::FileTypeExt;
+        let dir = std::env::temp_dir().join(format!("rinfer-special-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (socket, link) = (dir.join("socket"), dir.join("link"));
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        for path in [&socket, &link] {
+            let refused = replace(path, |file| file.write_all(b"x")).unwrap_err();
+            assert!(refused.to_string().contains("not a file"), "{refused}");
+            assert!(std::fs::metadata(path).unwrap().file_type().is_socket());
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 }
