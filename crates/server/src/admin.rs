@@ -12,12 +12,14 @@ use axum::http::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json as object};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a model's answers may go on when it is to be unloaded.
 const DRAIN: usize = 60;
 /// How long those that were ended may take to be gone.
 const END: Duration = Duration::from_secs(10);
+/// How often those that are there are ended until then.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The routes.
 pub fn router() -> Router<Arc<App>> {
@@ -75,10 +77,17 @@ async fn unload(
         let drain = Duration::from_secs(drain as u64);
         let mut ended = 0;
         if !app.models.unload(&name, drain).await? {
-            ended = app.generations.cancel_of(&app.models.root(&name)?);
-            if !app.models.unload(&name, END).await? {
-                let text = format!("'{name}' is still used: its answers were told to end");
-                return Err(Refusal::new(Kind::Failed, text).code("model_in_use"));
+            let deadline = Instant::now() + END;
+            loop {
+                // Requests that were being read when others were told to end have begun since.
+                ended += app.generations.cancel_of(&app.models.root(&name)?);
+                if app.models.unload(&name, AGAIN).await? {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    let text = format!("'{name}' is still used: its answers were told to end");
+                    return Err(Refusal::new(Kind::Failed, text).code("model_in_use"));
+                }
             }
         }
         Ok(object!({"model": app.models.root(&name)?, "state": "unloaded", "cancelled": ended}))

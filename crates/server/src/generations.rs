@@ -60,11 +60,11 @@ impl Generations {
     pub fn cancel(&self, id: &str) -> bool {
         self.entries().get(id).inspect(|entry| _ = entry.cancel.send_replace(true)).is_some()
     }
-    /// Ends those of a model, and says how many.
+    /// Ends those of a model, and says how many were not yet told to.
     pub fn cancel_of(&self, model: &str) -> usize {
         let entries = self.entries();
         let its = entries.values().filter(|entry| entry.model == model);
-        its.inspect(|entry| _ = entry.cancel.send_replace(true)).count()
+        its.filter(|entry| !entry.cancel.send_replace(true)).count()
     }
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -115,6 +115,29 @@ fn unloading_drains() {
     assert_eq!(post(&server, "/v1/chat/completions", &body).status, 200);
 }
 
+/// A request that is still being read when answers are told to end is ended as well, rather than waited for.
+#[test]
+fn unloading_ends_what_begins_meanwhile() {
+    let server = keyed(Rig { says: Some("x".repeat(900)), ..slow() });
+    // It takes a while to be found to be too long.
+    let turn = json!({"role": "user", "content": "long ".repeat(4000)});
+    let mut turns = vec![turn; 100];
+    turns.push(json!({"role": "user", "content": "Hi"}));
+    let (addr, body) =
+        (server.addr, asking(json!({"messages": turns, "truncation": "auto", "max_tokens": 800})));
+    let asked = std::thread::spawn(move || {
+        post_with(addr, "/v1/chat/completions", "X-Api-Key: k\r\n", &body.to_string())
+    });
+    while state(&server)["requests"] == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(get(&server, "/admin/generations").json()["generations"], json!([]));
+    let body = json!({"model": "scripted", "drain": 0});
+    let unloaded = post(&server, "/admin/models/unload", &body).json();
+    assert_eq!(unloaded["cancelled"], 1, "{unloaded}");
+    assert_eq!(asked.join().unwrap().status, 499);
+}
+
 #[test]
 fn answers_are_listed_and_ended() {
     let server = keyed(slow());
