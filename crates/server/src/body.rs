@@ -2,7 +2,7 @@
 use crate::config::Config;
 use crate::fields::expected;
 use crate::refusal::{Kind, Refusal};
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value};
@@ -29,17 +29,21 @@ pub async fn object(
         let text = format!("the content encoding is '{coding}': send the body as it is");
         return Err(Refusal::new(Kind::MediaType, text));
     }
+    let too_large = || {
+        let text = format!(
+            "the body has more than {} bytes, which is the limit (--max-body)",
+            config.max_body
+        );
+        Refusal::new(Kind::TooLarge, text)
+    };
+    if body.size_hint().lower() > config.max_body as u64 {
+        return Err(too_large());
+    }
     let whole =
         tokio::time::timeout(config.body_timeout, Limited::new(body, config.max_body).collect());
     let bytes = match whole.await {
         Ok(Ok(bytes)) => bytes.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let text = format!(
-                "the body has more than {} bytes, which is the limit (--max-body)",
-                config.max_body
-            );
-            return Err(Refusal::new(Kind::TooLarge, text));
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
         Ok(Err(error)) => {
             return Err(Refusal::new(Kind::Invalid, format!("the body can't be read: {error}")));
         }

@@ -4,6 +4,10 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use rinfer_engine::error::Error;
 use rinfer_engine::request::RequestError;
 use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// Bytes of a message: whoever sends a long text need not be sent it back.
+const MOST: usize = 2000;
 
 /// Whose shapes a route speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +105,13 @@ impl Refusal {
     }
     /// The body that tells it.
     pub fn body(&self, dialect: Dialect) -> Value {
+        let (message, param) = (shortened(&self.message), self.param.as_deref().map(shortened));
         match dialect {
             Dialect::OpenAi => json!({"error": {
-                "message": self.message, "type": self.openai(), "param": self.param, "code": self.code,
+                "message": message, "type": self.openai(), "param": param, "code": self.code,
             }}),
             Dialect::Anthropic => json!({"type": "error", "error": {
-                "type": self.anthropic(), "message": self.message,
+                "type": self.anthropic(), "message": message,
             }}),
         }
     }
@@ -144,6 +149,16 @@ impl Refusal {
             _ => "invalid_request_error",
         }
     }
+}
+
+/// Without the middle, if it is long: that is what was sent. The beginning says where, the end what to do.
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST {
+        return text.into();
+    }
+    let (head, tail) =
+        (text.floor_char_boundary(MOST / 2), text.ceil_char_boundary(text.len() - MOST / 2));
+    format!("{} … {}", &text[..head], &text[tail..]).into()
 }
 
 /// What nobody tries again: the status that proxies note of requests whose answers are not wanted any more.

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Names the fields of a request that no API documents.
 const IGNORED: HeaderName = HeaderName::from_static("x-rinfer-ignored");
 
+/// Bytes of names in it: clients read headers up to some size only.
+const MOST_NAMED: usize = 2000;
+
 /// Says how many messages of a conversation the model was not told.
 const TRUNCATED: HeaderName = HeaderName::from_static("x-rinfer-truncated");
 
@@ -149,12 +152,33 @@ async fn respond(
             tell(app, *asked, id, path).await?
         }
     };
-    if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
-        && !ignored.is_empty()
-    {
+    if let Some(names) = listed(&ignored) {
         response.headers_mut().insert(IGNORED, names);
     }
     Ok(response)
+}
+
+/// Names as a header can have them: escaped as in JSON, and after [`MOST_NAMED`] bytes how many more there are.
+fn listed(names: &[String]) -> Option<HeaderValue> {
+    let mut text = String::new();
+    for (i, name) in names.iter().enumerate() {
+        let name: String = name.chars().map(shown).collect();
+        let left = names.len() - i;
+        if text.len() + name.len() > MOST_NAMED {
+            text += &if i == 0 { format!("{left} names") } else { format!(", and {left} more") };
+            break;
+        }
+        text += if i == 0 { "" } else { ", " };
+        text += &name;
+    }
+    HeaderValue::from_str(&text).ok().filter(|_| !names.is_empty())
+}
+
+fn shown(c: char) -> String {
+    match c {
+        ' '..='~' => c.into(),
+        _ => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    }
 }
 
 /// Begins an answer and tells it.
@@ -187,4 +211,26 @@ pub fn json(value: &Value) -> Response<Body> {
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn names_are_what_a_header_can_have() {
+        let listed = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            listed(&names).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(listed(&[]), None);
+        assert_eq!(
+            listed(&["a", "gr\u{f6}\u{df}e\n", "\u{1f600}"]).unwrap(),
+            "a, gr\\u00f6\\u00dfe\\u000a, \\ud83d\\ude00"
+        );
+        let long = "x".repeat(5000);
+        assert_eq!(listed(&["a", &long, "b"]).unwrap(), "a, and 2 more");
+        assert_eq!(listed(&[&long]).unwrap(), "1 names");
+        assert!(listed(&vec!["name"; 9999]).unwrap().len() < 2100);
+    }
 }

@@ -123,30 +123,50 @@ pub fn common(
     Ok(s)
 }
 
-/// The least of what is asked and what the server allows.
-pub fn bound(s: &mut Sampling, asked: impl IntoIterator<Item = Option<usize>>, config: &Config) {
-    s.max_tokens = asked.into_iter().flatten().min().or(s.max_tokens);
-    s.max_tokens = s.max_tokens.into_iter().chain(config.max_tokens).min();
+/// The least of what the fields of these names ask and what the server allows.
+pub fn bound(
+    s: &mut Sampling,
+    fields: &mut Fields,
+    names: &[&str],
+    config: &Config,
+) -> Result<(), Refusal> {
+    let mut least = None;
+    for name in names {
+        let asked = fields.count(name)?;
+        if asked == Some(0) {
+            return Err(Refusal::field(fields.path(name), "is 0: allowed is 1 or more"));
+        }
+        least = least.into_iter().chain(asked).min();
+    }
+    s.max_tokens = least.or(s.max_tokens).into_iter().chain(config.max_tokens).min();
+    Ok(())
 }
 
 /// `stop`: a text or a list of them.
 fn stop(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
     let path = fields.path("stop");
-    let Some(value) = fields.value("stop") else { return Ok(Vec::new()) };
-    let text = |v: &Value| v.as_str().map(str::to_owned);
-    let all = match &value {
-        Value::Array(list) => list.iter().map(text).collect(),
-        one => text(one).map(|one| vec![one]),
-    };
-    let all: Vec<String> =
-        all.ok_or_else(|| expected(&path, "a string or a list of strings", &value))?;
-    if all.len() > STOPS {
-        return Err(Refusal::field(
-            path,
-            format_args!("has {} texts: at most {STOPS} are allowed", all.len()),
-        ));
+    match fields.value("stop") {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => stops(&path, list),
+        Some(one @ Value::String(_)) => stops(&path, vec![one]),
+        Some(other) => Err(expected(&path, "a string or a list of strings", &other)),
     }
-    Ok(all)
+}
+
+/// Texts that may end an answer, of the field at `path`.
+pub fn stops(path: &str, list: Vec<Value>) -> Result<Vec<String>, Refusal> {
+    if list.len() > STOPS {
+        let problem = format_args!("has {} texts: at most {STOPS} are allowed", list.len());
+        return Err(Refusal::field(path, problem));
+    }
+    let text = |value| match value {
+        Value::String(text) if text.is_empty() => {
+            Err(Refusal::field(path, "has an empty text, which would end every answer at once"))
+        }
+        Value::String(text) => Ok(text),
+        other => Err(expected(path, "a list of strings", &other)),
+    };
+    list.into_iter().map(text).collect()
 }
 
 /// `logit_bias`: by token id.

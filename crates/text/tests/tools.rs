@@ -351,7 +351,7 @@ fn calls_that_a_template_leaves_out_are_said() {
     assert_eq!(format(plain).admit(without).unwrap_err(), FormatError::Calls);
     let wrong = json!({"function": {"name": "now", "arguments": "[1]"}});
     let wrong = chat(json!([{"role": "assistant", "content": "So.", "tool_calls": [wrong]}]));
-    assert_eq!(format(&teaches).admit(wrong).unwrap_err(), FormatError::Arguments);
+    assert_eq!(format(&teaches).admit(wrong).unwrap_err(), FormatError::Arguments("now".into()));
 }
 
 /// Calls that a template would drop, because it takes one at a time, are messages one by one.

@@ -103,7 +103,7 @@ impl Encoder {
 
     fn sequence(&self, i: usize, rows: Vec<Row>, cut: usize) -> Result<Sequence> {
         if rows.is_empty() {
-            return Err(input(i, "nothing", "has no tokens, and the model adds none".into()));
+            return Err(input(i, "it", "has no tokens, and the model adds none".into()));
         }
         Ok(Sequence { rows, cut })
     }

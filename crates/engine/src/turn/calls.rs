@@ -3,11 +3,13 @@
 use super::shapes::{marks, shape};
 use super::speech::{Speech, Spot};
 use crate::batch::TokenId;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::language::Language;
+use crate::request::RequestError;
 use rinfer_grammar::{Constraint, Grammar, GrammarError, Mark, Matcher, Shape};
+use rinfer_text::chat::Tool;
 use rinfer_text::tools::{self, Declared, Place, Syntax};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Waits for calls.
 pub(super) struct Watch {
@@ -68,6 +70,39 @@ pub(super) fn grammar(
     Some(Grammar::Shape(if again { Shape::All(vec![one, more]) } else { one }))
 }
 
+/// Refuses tools that can't be told apart: a call has nothing but a name to say which is meant.
+pub(super) fn distinct(tools: &[Tool]) -> Result<()> {
+    let mut named = BTreeMap::new();
+    for tool in tools {
+        let name = tool.name().unwrap_or_default();
+        let other = named.insert(name, tool).filter(|other| *other != tool);
+        let problem = match (name, other) {
+            ("", _) => "a tool must have a name",
+            (_, Some(_)) => "two tools have this name: give each its own",
+            _ => continue,
+        };
+        let (option, found, problem) = ("tools", format!("'{name}'"), problem.into());
+        return Err(Error::Option { option, found, problem });
+    }
+    Ok(())
+}
+
+/// A grammar of calls, for a matcher.
+///
+/// # Errors
+/// If it is too large.
+pub(super) fn compile(language: &Language, grammar: &Grammar) -> Result<Matcher> {
+    language.compile(grammar).map_err(|error| match error {
+        Error::Request(RequestError::Grammar(GrammarError::TooLarge(_))) => Error::Option {
+            option: "tools",
+            found: "their schemas".into(),
+            problem: "are too large together to hold calls to them: offer fewer tools, or simpler schemas"
+                .into(),
+        },
+        other => other,
+    })
+}
+
 impl Watch {
     /// For calls of these tools; none if their arguments can't be told in the syntax's notation.
     ///
@@ -83,7 +118,7 @@ impl Watch {
         let mut waits = Vec::new();
         for calls in syntax.shapes(tools, many) {
             let Some(rest) = shape(language, &calls.rest) else { continue };
-            let start = language.compile(&Grammar::Shape(rest))?;
+            let start = compile(language, &Grammar::Shape(rest))?;
             let open = heard(&marks(language, &calls.open));
             waits.push(Wait { open, place: calls.place, start });
         }

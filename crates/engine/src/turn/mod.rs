@@ -112,6 +112,7 @@ impl Model {
     /// # Errors
     /// As there, of the conversation.
     pub fn prompt(&self, ask: &Ask, think: Think) -> Result<(Vec<TokenId>, String)> {
+        calls::distinct(ask.shown())?;
         let vars = ask.switched(think);
         let (messages, tools) = (ask.messages.clone(), ask.shown().to_vec());
         let chat = Chat { messages, tools, add_generation_prompt: true, vars };
@@ -203,7 +204,7 @@ impl Model {
             );
             return refused(found, problem);
         };
-        language.compile(&grammar).map(Some)
+        calls::compile(language, &grammar).map(Some)
     }
 
     /// What holds a turn: a budget to its thoughts, a form to what follows them, and schemas to its

@@ -3,7 +3,7 @@ use super::read;
 use super::voice::Spoken;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{COUNT, Fates, Field, Fields, OBJECT, Spec, expected, field, needed};
+use crate::fields::{COUNT, Fates, Field, Fields, OBJECT, Spec, field, needed};
 use crate::models::Served;
 use crate::refusal::Refusal;
 use crate::request::{EVERY, STREAM, Wanted};
@@ -11,7 +11,6 @@ use crate::sampling::{self, COMMON, Form};
 use crate::shorten::{self, TRUNCATION};
 use crate::turn::{Job, What};
 use rinfer_engine::sample::{Sampling, Think};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// What is documented and not read.
@@ -77,13 +76,13 @@ pub fn read(
     ignored: &mut Vec<String>,
 ) -> Result<Wanted, Refusal> {
     let mut ask = read::read(&mut fields, ignored)?;
-    let most = fields.count("max_tokens")?;
-    let most = fields.needed("max_tokens", most)?;
-    let stops = stops(&mut fields)?;
+    fields.needed("max_tokens", fields.peek("max_tokens"))?;
+    let stops = fields.list("stop_sequences")?.unwrap_or_default();
+    let stops = sampling::stops("stop_sequences", stops)?;
     let thinking = thinking(&mut fields, ignored)?;
     let form = output(&mut fields, ignored)?;
     let mut sampling = sampling::common(&mut fields, &served.sampling, &app.config, form)?;
-    sampling::bound(&mut sampling, [Some(most)], &app.config);
+    sampling::bound(&mut sampling, &mut fields, &["max_tokens"], &app.config)?;
     sampling.stop.extend(stops);
     if let Some((think, budget)) = thinking {
         (sampling.think, sampling.think_budget) = (think, budget.or(sampling.think_budget));
@@ -96,14 +95,6 @@ pub fn read(
     let voice = Spoken::new(id, served.name.clone(), named, left_out);
     let job = Job { what: What::Turn(ask), sampling, n: 1 };
     Ok(Wanted::answer(served, job, voice, stream, left_out))
-}
-
-fn stops(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
-    let list = fields.list("stop_sequences")?.unwrap_or_default();
-    let text = |v: &Value| {
-        v.as_str().map(str::to_owned).ok_or_else(|| expected("stop_sequences", "strings", v))
-    };
-    list.iter().map(text).collect()
 }
 
 /// Whether there are thoughts, and how many tokens of them.

@@ -151,11 +151,14 @@ fn result(block: &mut Fields, ignored: &mut Vec<String>) -> Result<Message, Refu
 
 fn tools(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Vec<Tool>, Refusal> {
     let list = fields.list("tools")?.unwrap_or_default();
-    let one = |(i, value)| {
-        let mut tool = Fields::of(value, &format!("tools[{i}]"))?;
+    let mut all = Vec::new();
+    for (i, value) in list.into_iter().enumerate() {
+        let at = format!("tools[{i}]");
+        let mut tool = Fields::of(value, &at)?;
+        // Agents offer tools that a server would run, or that only Anthropic's models know, to every server.
         if let Some(kind) = tool.text("type")?.filter(|kind| kind != "custom") {
-            let text = format!("'{kind}' is not custom: the server runs no tools of its own");
-            return Err(Refusal::field(tool.path("type"), text));
+            ignored.push(format!("{at} ({kind})"));
+            continue;
         }
         let name = tool.text("name")?;
         let name = tool.needed("name", name)?;
@@ -174,9 +177,9 @@ fn tools(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Vec<Tool>, Re
             function["description"] = description.into();
         }
         function["parameters"] = schema.into();
-        Ok(Tool(json!({"type": "function", "function": function})))
-    };
-    list.into_iter().enumerate().map(one).collect()
+        all.push(Tool(json!({"type": "function", "function": function})));
+    }
+    Ok(all)
 }
 
 fn choice(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(ToolChoice, bool), Refusal> {

@@ -90,8 +90,8 @@ pub fn read(
     let list = fields.list("messages")?;
     let messages = messages::read(fields.needed("messages", list)?, ignored)?;
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
-    let limits = [fields.count("max_tokens")?, fields.count("max_completion_tokens")?];
-    sampling::bound(&mut sampling, limits, &app.config);
+    let limits = ["max_tokens", "max_completion_tokens"];
+    sampling::bound(&mut sampling, &mut fields, &limits, &app.config)?;
     let mut vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
     sampling::effort(&mut sampling, &mut vars, &mut fields, "reasoning_effort")?;
     let tools = tools::read(&mut fields, ignored)?;

@@ -66,8 +66,8 @@ pub fn read(
     let prompt = fields.value("prompt");
     let prompts = prompts(fields.needed("prompt", prompt)?, served)?;
     let mut sampling = sampling::read(&mut fields, &served.sampling, &app.config)?;
-    let asked = fields.count("max_tokens")?.or(sampling.max_tokens).unwrap_or(DEFAULT_TOKENS);
-    sampling::bound(&mut sampling, [Some(asked)], &app.config);
+    sampling.max_tokens.get_or_insert(DEFAULT_TOKENS);
+    sampling::bound(&mut sampling, &mut fields, &["max_tokens"], &app.config)?;
     let stream = fields.flag("stream")?.unwrap_or(false);
     let echo = fields.flag("echo")?.unwrap_or(false);
     let (n, counts) = (answers(&mut fields)?, include_usage(&mut fields, ignored)?);

@@ -117,11 +117,18 @@ impl Owned {
     }
 }
 
+/// A list of token ids.
+fn ids(at: &str, list: &[Value]) -> Result<Vec<TokenId>, Refusal> {
+    let id = |(i, v): (usize, &Value)| {
+        let id = v.as_u64().and_then(|id| u32::try_from(id).ok()).map(TokenId);
+        id.ok_or_else(|| expected(&format!("{at}[{i}]"), "a token id", v))
+    };
+    list.iter().enumerate().map(id).collect()
+}
+
 /// `input`.
 fn inputs(value: &Value) -> Result<Vec<Owned>, Refusal> {
     let wrong = |found: &Value| expected("input", KINDS, found);
-    let id = |v: &Value| v.as_u64().and_then(|id| u32::try_from(id).ok()).map(TokenId);
-    let ids = |list: &[Value]| list.iter().map(id).collect::<Option<Vec<_>>>().map(Owned::Tokens);
     let all = match value {
         Value::String(text) => return Ok(vec![Owned::Text(text.clone())]),
         Value::Array(all) if !all.is_empty() => all,
@@ -129,7 +136,7 @@ fn inputs(value: &Value) -> Result<Vec<Owned>, Refusal> {
         other => return Err(wrong(other)),
     };
     if all[0].is_number() {
-        return Ok(vec![ids(all).ok_or_else(|| wrong(value))?]);
+        return Ok(vec![Owned::Tokens(ids("input", all)?)]);
     }
     if all.len() > MOST {
         let problem = format_args!("has {} elements: at most {MOST} are read at once", all.len());
@@ -137,10 +144,7 @@ fn inputs(value: &Value) -> Result<Vec<Owned>, Refusal> {
     }
     let one = |(i, v): (usize, &Value)| match v {
         Value::String(text) => Ok(Owned::Text(text.clone())),
-        Value::Array(list) => {
-            let what = "a string, or a list of token ids";
-            ids(list).ok_or_else(|| expected(&format!("input[{i}]"), what, v))
-        }
+        Value::Array(list) => ids(&format!("input[{i}]"), list).map(Owned::Tokens),
         other => Err(expected(&format!("input[{i}]"), "a string, or a list of token ids", other)),
     };
     all.iter().enumerate().map(one).collect()

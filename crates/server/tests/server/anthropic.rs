@@ -188,12 +188,9 @@ fn n2_errors() {
             "invalid_request_error",
             "can't see",
         ),
-        (
-            json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
-            400,
-            "invalid_request_error",
-            "web_search",
-        ),
+        (json!({"max_tokens": 0}), 400, "invalid_request_error", "max_tokens"),
+        (json!({"stop_sequences": ["a", ""]}), 400, "invalid_request_error", "stop_sequences"),
+        (json!({"stop_sequences": "a"}), 400, "invalid_request_error", "stop_sequences"),
     ];
     for (more, status, kind, says) in cases {
         let response = ask(&server, more);
@@ -202,4 +199,23 @@ fn n2_errors() {
         assert_eq!((&body["type"], &body["error"]["type"]), (&json!("error"), &json!(kind)));
         assert!(body["error"]["message"].as_str().unwrap().contains(says), "{body}");
     }
+}
+
+/// Tools that a server would run, or that only Anthropic's models know, are named as ignored, as the
+/// responses route does; a request that is about one of them is refused.
+#[test]
+fn tools_of_other_kinds_are_named() {
+    let server = Rig::default().start();
+    let search = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8});
+    let mut offered = tools().as_array().unwrap().clone();
+    offered.insert(0, search.clone());
+    offered.push(json!({"type": "bash_20250124", "name": "bash"}));
+    let response = ask(&server, json!({"tools": offered}));
+    let named = "tools[0] (web_search_20250305), tools[2] (bash_20250124)";
+    assert_eq!((response.status, response.header("x-rinfer-ignored")), (200, Some(named)));
+    let choice = json!({"type": "tool", "name": "web_search"});
+    let refused = ask(&server, json!({"tools": [search], "tool_choice": choice}));
+    assert_eq!(refused.status, 400);
+    let text = refused.text();
+    assert!(text.contains("tool_choice") && text.contains("web_search"), "{text}");
 }

@@ -111,7 +111,8 @@ fn inputs_of_every_kind() {
         (json!({"input": 3}), "input"),
         (json!({"input": ["a", 3]}), "input[1]"),
         (json!({"input": [[1], "a", {}]}), "input[2]"),
-        (json!({"input": [1, -1]}), "input"),
+        (json!({"input": [1, -1]}), "input[1]"),
+        (json!({"input": ["a", [1, 2.5]]}), "input[1][1]"),
         (json!({"input": vec!["a"; 2049]}), "input"),
         (json!({"prompt_name": "other"}), "prompt"),
     ] {

@@ -16,6 +16,7 @@ fn m1_m9_ranges() {
         ("min_p", json!(2)),
         ("repeat_penalty", json!(0)),
         ("max_tokens", json!(0)),
+        ("max_completion_tokens", json!(0)),
         ("max_tokens", json!(-1)),
         ("max_tokens", json!(1.5)),
         ("n", json!(0)),
@@ -23,6 +24,7 @@ fn m1_m9_ranges() {
         ("seed", json!("x")),
         ("stop", json!(7)),
         ("stop", json!([""])),
+        ("stop", json!(["a", 1])),
         ("logit_bias", json!({"x": 1})),
         ("logit_bias", json!({"99999": 1})),
         ("stream", json!("yes")),
@@ -398,4 +400,68 @@ fn x1_x7_turns_are_left_out_if_that_is_asked_for() {
     let short = server.chat(json!({"truncation": "auto"}));
     assert_eq!((short.status, short.header("x-rinfer-truncated")), (200, None));
     assert_eq!(short.json()["usage"].get("truncated_messages"), None);
+}
+
+/// Names that a header can't have as they are, or not all of them, take no other with them.
+#[test]
+fn names_of_unknown_fields_fit_a_header() {
+    let server = Rig::default().start();
+    let response = server.chat(json!({"zzz": 1, "gr\u{f6}\u{df}e": 2, "new\nline": 3}));
+    assert_eq!(response.header("x-rinfer-ignored"), Some("zzz, gr\\u00f6\\u00dfe, new\\u000aline"));
+    let many: serde_json::Map<String, Value> =
+        (0..20_000).map(|i| (format!("field{i}"), json!(1))).collect();
+    let response = server.chat(many.into());
+    let named = response.header("x-rinfer-ignored").unwrap();
+    assert!(named.starts_with("field0, field1, ") && named.ends_with(" more"), "{named}");
+    assert!(named.len() < 3000);
+}
+
+/// Whoever sends a long text is told what is wrong with it, and not the text.
+#[test]
+fn refusals_are_short() {
+    let server = Rig::default().start();
+    let long = "\u{e9}".repeat(100_000);
+    for more in [
+        json!({"model": long}),
+        json!({"reasoning_effort": long}),
+        json!({"logit_bias": {long.clone(): 1}}),
+        json!({"messages": [{"role": long, "content": ""}]}),
+    ] {
+        let refused = server.chat(more);
+        assert!((400..=404).contains(&refused.status));
+        let text = refused.text();
+        assert!(text.len() < 7000, "{}", text.len());
+    }
+    let refused = server.chat(json!({"model": long})).json();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("there is no model") && message.ends_with("'other/model'"),
+        "{message}"
+    );
+}
+
+/// Tools that can't be told apart, or held to, are refused; the same one twice is one.
+#[test]
+fn tools_must_be_told_apart() {
+    let server = Rig { context: 200_000, ..Rig::default() }.start();
+    let tool = |name: &str, kind: &str| {
+        let parameters = json!({"type": "object", "properties": {"x": {"type": kind}}});
+        json!({"type": "function", "function": {"name": name, "parameters": parameters}})
+    };
+    assert_eq!(
+        server.chat(json!({"tools": [tool("a", "string"), tool("a", "string")]})).status,
+        200
+    );
+    let many: Vec<Value> = (0..1000).map(|i| tool(&format!("t{i}"), "integer")).collect();
+    for (tools, says) in [
+        (json!([tool("a", "string"), tool("a", "integer")]), "two tools have this name"),
+        (json!([tool("", "string")]), "must have a name"),
+        (json!(many), "offer fewer tools"),
+    ] {
+        let refused = server.chat(json!({"tools": tools}));
+        assert_eq!(refused.status, 400);
+        let error = refused.json()["error"].clone();
+        assert_eq!(error["param"], "tools", "{error}");
+        assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+    }
 }

@@ -182,3 +182,19 @@ fn r6_a12_pages() {
     );
     assert_eq!(rebound.status, 403);
 }
+
+/// A body that says it is too large is refused before it comes: nobody has to send it.
+#[test]
+fn a_large_body_is_refused_by_its_length() {
+    let server = Rig::default().start();
+    for expect in ["", "Expect: 100-continue\r\n"] {
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{expect}\
+             Content-Length: 99999999999\r\nConnection: close\r\n\r\n"
+        );
+        let start = Instant::now();
+        let refused = send(server.addr, &head, b"{");
+        assert_eq!(refused.status, 413);
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+}

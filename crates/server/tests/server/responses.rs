@@ -202,6 +202,7 @@ fn a9_what_agents_send() {
         (json!({"input": []}), "input"),
         (json!({"input": [{"type": "item_reference", "id": "x"}]}), "input[0].type"),
         (json!({"truncation": "some"}), "truncation"),
+        (json!({"max_output_tokens": 0}), "max_output_tokens"),
         (json!({"background": true}), "background"),
         (json!({"input": null}), "input"),
         (json!({"text": {"format": {"type": "xml"}}}), "text.format.type"),

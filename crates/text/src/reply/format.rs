@@ -93,9 +93,12 @@ impl Format {
         if calls.is_empty() {
             return Ok(());
         }
-        let objects = calls.iter().map(|call| call.function.object());
-        let objects: Option<Vec<Map<String, Value>>> = objects.collect();
-        let objects = objects.ok_or(FormatError::Arguments)?;
+        let object = |call: &ToolCall| {
+            let name = || FormatError::Arguments(call.function.name.clone());
+            call.function.object().ok_or_else(name)
+        };
+        let objects: Vec<Map<String, Value>> =
+            calls.iter().map(object).collect::<Result<_, _>>()?;
         let pairs = calls.iter().zip(&objects);
         let pairs: Vec<_> =
             pairs.map(|(call, object)| (call.function.name.as_str(), object)).collect();
@@ -161,7 +164,7 @@ fn think_what_is_said(message: &mut Message) {
 }
 
 /// What a template can't show its model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
     /// The template prints no tools, or none is known to be called by what it prints.
@@ -171,8 +174,10 @@ pub enum FormatError {
     )]
     Tools,
     /// A past call whose arguments are no object, where the template would not print it.
-    #[error("a past call of a tool has arguments that are no JSON object")]
-    Arguments,
+    #[error(
+        "a past call of '{0}' has arguments that are no JSON object: send what the call was made with"
+    )]
+    Arguments(String),
     /// The template prints no calls, and how the model writes them is not known.
     #[error(
         "the model's chat template leaves out calls of tools: put them in the messages' content"

@@ -8,9 +8,7 @@ pub use store::Store;
 use super::tools;
 use crate::app::App;
 use crate::fields::Fate::{Inert, Refused};
-use crate::fields::{
-    COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, TEXT, expected, field, needed,
-};
+use crate::fields::{COUNT, FLAG, Fates, Field, Fields, OBJECT, Spec, TEXT, field, needed};
 use crate::models::Served;
 use crate::refusal::{Kind, Refusal};
 use crate::request::{EVERY, STREAM, Wanted};
@@ -127,7 +125,7 @@ pub fn read(
     let form = format.map(sampling::format).transpose()?.flatten();
     let form = form.map(|form| ("text.format", form));
     let mut sampling = sampling::common(&mut fields, &served.sampling, &app.config, form)?;
-    sampling::bound(&mut sampling, [fields.count("max_output_tokens")?], &app.config);
+    sampling::bound(&mut sampling, &mut fields, &["max_output_tokens"], &app.config)?;
     let mut vars = fields.map("chat_template_kwargs")?.unwrap_or_default();
     if let Some(mut reasoning) = fields.object("reasoning")? {
         sampling::effort(&mut sampling, &mut vars, &mut reasoning, "effort")?;
@@ -193,8 +191,7 @@ fn declared(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Vec<Tool>,
         let kind = tool.text("type")?;
         match tool.needed("type", kind)?.as_str() {
             "function" => all.push(tools::declare(tool, ignored)?),
-            other if other.is_ascii() => ignored.push(format!("{at} ({other})")),
-            other => return Err(expected(&tool.path("type"), "a kind of tool", &other.into())),
+            other => ignored.push(format!("{at} ({other})")),
         }
     }
     Ok(all)
