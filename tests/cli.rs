@@ -62,6 +62,9 @@ fn check_failed(output: &Output, code: i32, says: &[&str]) {
 fn failures_say_what_to_do() {
     let m = &tiny("failures_say_what_to_do");
     let long = "x".repeat(600);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = &listener.local_addr().unwrap().to_string();
     let cases: &[(&[&str], i32, &[&str])] = &[
         (&["frobnicate"], 2, &["frobnicate"]),
         (&["run", "hf:owner", "Hi"], 1, &["hf:OWNER/REPO"]),
@@ -76,6 +79,9 @@ fn failures_say_what_to_do() {
         (&["serve", m, "--keep-alive", "soon"], 2, &["--keep-alive", "soon"]),
         (&["serve", m, "--addr", "0.0.0.0:0"], 1, &["0.0.0.0", "--api-key"]),
         (&["serve", m, "--addr", "here"], 2, &["--addr"]),
+        (&["serve", m, "--addr", taken], 1, &[taken, "in use"]),
+        (&["serve", m, "--addr", "127.0.0.1:0", "--api-key", ""], 1, &["API key is empty"]),
+        (&["serve", m, "--addr", "127.0.0.1:0", "--sessions", file], 1, &["--sessions", file]),
         (&["run", m], 2, &["no prompt"]),
         (&["run", m, "Hi", "--top-p", "1.1"], 2, &["top_p is 1.1", "0 to 1"]),
         (&["run", m, "Hi", "--top-p", "-1"], 2, &["top_p is -1"]),
@@ -605,6 +611,18 @@ fn a_closed_pipe_is_no_failure() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+/// What can't be read or written of the streams is told by which.
+#[cfg(target_os = "linux")]
+#[test]
+fn streams_that_fail_are_named() {
+    let m = &tiny("streams_that_fail_are_named");
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command(&["inspect", m]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    check_failed(&output.wait_with_output().unwrap(), 1, &["stdout: ", "space"]);
+    let folder = std::fs::File::open("/").unwrap();
+    check_failed(&command(&["tokenize", m]).stdin(folder).output().unwrap(), 1, &["stdin: "]);
 }
 
 /// The library's examples, where this build made them.

@@ -29,6 +29,7 @@ mod told;
 pub use interrupt::Interrupt;
 pub use options::{Loading, Sampler};
 
+use anyhow::Context;
 use rinfer_engine::backend::Limits;
 use rinfer_engine::error::Error;
 use rinfer_engine::load::{Load, Opened};
@@ -195,8 +196,7 @@ pub fn tensors(opened: &Opened) -> impl Iterator<Item = Line<'_>> {
 pub fn put(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let shown = if out.is_terminal() { neutral(text).into() } else { Cow::Borrowed(text) };
-    out.write_all(shown.as_bytes())?;
-    Ok(out.flush()?)
+    out.write_all(shown.as_bytes()).and_then(|()| out.flush()).context("stdout")
 }
 
 /// What was piped in, if stdin is no terminal.
@@ -206,7 +206,7 @@ pub fn piped() -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes)?;
+    stdin.read_to_end(&mut bytes).context("stdin")?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         Usage(format!("stdin is not UTF-8: byte {at} can't be read as text"))

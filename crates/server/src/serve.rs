@@ -5,6 +5,7 @@ use crate::hub::Pulls;
 use crate::meters::Meters;
 use crate::models::Models;
 use crate::signals::Signals;
+use axum::http::HeaderValue;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -75,8 +76,8 @@ impl Server {
     /// Listens at an address. From now on signals ask for the server's end, if it heeds them.
     ///
     /// # Errors
-    /// If the address can't be had, or is not this machine's own and no key is asked for; if the system
-    /// gives no threads.
+    /// If the address can't be had, or is not this machine's own and no key is asked for; if a key is
+    /// empty or can't be sent; if the system gives no threads.
     pub fn bind(
         addr: SocketAddr,
         config: Config,
@@ -94,7 +95,16 @@ impl Server {
                 "whoever reaches the server could unload its models: --admin needs --api-key";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
-        let listener = TcpListener::bind(addr)?;
+        // An empty key would be one that everybody has.
+        let sent = |key: &String| {
+            !key.is_empty() && key.trim() == key && HeaderValue::from_str(key).is_ok()
+        };
+        if !config.keys.iter().all(sent) {
+            let text = "an API key is empty, begins or ends with a blank, or has characters that no header has";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let listener = TcpListener::bind(addr)
+            .map_err(|error| io::Error::new(error.kind(), format!("{addr}: {error}")))?;
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -7,6 +7,7 @@ mod offers;
 
 use super::options::{draw_seed, positive};
 use super::{Environment, Loading, Log, Sampler, Usage, no_model, note};
+use anyhow::Context;
 use offering::Offering;
 use offers::Named;
 use rinfer_engine::memory;
@@ -82,6 +83,11 @@ pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     args.sampler.check()?;
     let form = args.sampler.form()?;
     let all = named(args, env)?;
+    if let Some(folder) = &args.sessions {
+        // Not at the end, when what is kept would be lost.
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("--sessions {}", folder.display()))?;
+    }
     let single = all.len() == 1;
     let (mut config, mut load) = (config(args, env), args.loading.load(env));
     load.sequences = args.parallel;

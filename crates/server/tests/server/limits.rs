@@ -125,7 +125,13 @@ fn r14_open_addresses_need_a_key() {
     let refused = Server::bind(any, config.clone(), models(), Default::default()).err().unwrap();
     assert!(refused.to_string().contains("--api-key"), "{refused}");
     let keyed = Config { keys: vec!["k".into()], ..config };
-    assert!(Server::bind(any, keyed, models(), Default::default()).is_ok());
+    assert!(Server::bind(any, keyed.clone(), models(), Default::default()).is_ok());
+    // Nor is a key that everybody has, or nobody can send.
+    for key in ["", " k", "k\n", "\u{e9}"] {
+        let keyed = Config { keys: vec!["k".into(), key.into()], ..keyed.clone() };
+        let refused = Server::bind(any, keyed, models(), Default::default()).err().unwrap();
+        assert!(refused.to_string().contains("API key"), "{refused}");
+    }
 }
 
 #[test]
