@@ -5,7 +5,6 @@ use crate::hub::Pulls;
 use crate::meters::Meters;
 use crate::models::Models;
 use crate::signals::Signals;
-use axum::http::HeaderValue;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -97,7 +96,9 @@ impl Server {
         }
         // An empty key would be one that everybody has.
         let sent = |key: &String| {
-            !key.is_empty() && key.trim() == key && HeaderValue::from_str(key).is_ok()
+            !key.is_empty()
+                && key.trim() == key
+                && key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         };
         if !config.keys.iter().all(sent) {
             let text = "an API key is empty, begins or ends with a blank, or has characters that no header has";
