@@ -166,13 +166,19 @@ impl Telling {
         }
     }
 
-    fn piece(&mut self, i: usize, piece: Piece) -> Vec<Frame> {
+    fn piece(&mut self, i: usize, mut piece: Piece) -> Vec<Frame> {
         self.generation.tell();
-        let cut = matches!(&piece, Piece::End(end) if end.finish == Finish::Length);
-        // A call that broke is one that was cut off, or it was none: then it is text.
-        let text = self.broken.remove(&i).filter(|_| !cut);
+        let mut broken = self.broken.remove(&i);
+        // A call that broke is one that a limit or a stop text cut off, or it was none: then it is text.
+        if let Piece::End(end) = &mut piece
+            && (end.finish == Finish::Length || end.stop.is_some())
+            && broken.take().is_some()
+        {
+            // Nobody is to make calls of which one is not complete.
+            end.calls = 0;
+        }
         let mut frames =
-            text.map_or_else(Vec::new, |text| self.voice.delta(i, Delta::Content(text)));
+            broken.map_or_else(Vec::new, |text| self.voice.delta(i, Delta::Content(text)));
         match piece {
             Piece::Delta(Delta::Broken { text, .. }) => {
                 self.broken.insert(i, text);

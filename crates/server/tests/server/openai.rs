@@ -165,6 +165,23 @@ fn j16_cut_calls_say_so() {
     }
 }
 
+/// What a stop text cuts off is told as what the limit cuts off: a call that is not complete, and no text.
+#[test]
+fn calls_that_a_stop_text_cuts_are_no_text() {
+    let server = Rig::saying(WEATHER).start();
+    for stop in ["Oslo", "Bergen"] {
+        let more = json!({"tools": tools(), "stop": [stop]});
+        let choice = server.chat(more.clone()).json()["choices"][0].clone();
+        assert_eq!(choice["finish_reason"], "stop");
+        let said = choice["message"]["content"].as_str().unwrap_or_default();
+        assert!(!said.contains("tool_call"), "{said}");
+        let mut more = more;
+        more["stream"] = true.into();
+        let (streamed, _) = assemble(&server.chat(more).chunks(), 0);
+        same(choice["message"].clone(), streamed);
+    }
+}
+
 #[test]
 fn one_call_if_one_is_asked_for() {
     let server = Rig::saying(WEATHER).start();
