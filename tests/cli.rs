@@ -62,6 +62,10 @@ fn check_failed(output: &Output, code: i32, says: &[&str]) {
 fn failures_say_what_to_do() {
     let m = &tiny("failures_say_what_to_do");
     let long = "x".repeat(600);
+    let ids = concat!(env!("CARGO_TARGET_TMPDIR"), "/failing-ids.json");
+    let none = concat!(env!("CARGO_TARGET_TMPDIR"), "/failing-no-ids.json");
+    std::fs::write(ids, "[5, 6]").unwrap();
+    std::fs::write(none, "[]").unwrap();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = &listener.local_addr().unwrap().to_string();
@@ -102,6 +106,12 @@ fn failures_say_what_to_do() {
         (&["inspect", env!("CARGO_MANIFEST_DIR")], 1, &[]),
         (&["detokenize", m, "999"], 1, &["999", "248"]),
         (&["eval", m, "--logits", "x"], 2, &["--ids"]),
+        (&["eval", m, "--ids", none], 1, &["no tokens"]),
+        (
+            &["eval", m, "--ids", ids, "--logits", "x", "--greedy", "18446744073709551615"],
+            1,
+            &["at most 512"],
+        ),
         (&["bench", "nowhere.gguf", "--prefill", "0", "--decode", "0"], 2, &["nothing to measure"]),
         (
             &["bench", m, "--depth", "1"],

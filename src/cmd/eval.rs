@@ -47,13 +47,14 @@ const ROWS: usize = 32;
 pub fn run(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let opened = env.open_adapted(args.model.as_deref(), &args.loading.adapter)?;
     let ids = ids(args, &opened)?;
+    anyhow::ensure!(!ids.is_empty(), "there is nothing to compute: the text has no tokens");
     let vocab = opened.spec.vocab;
     if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
         anyhow::bail!("token id {id}: the vocabulary has ids below {vocab}");
     }
     let mut load = args.loading.load(env);
     if let Some(out) = &args.logits {
-        load.context = Some(ids.len() + args.greedy.unwrap_or(0));
+        load.context = Some(ids.len().saturating_add(args.greedy.unwrap_or(0)));
         let mut runner = Runner::new(&opened, &load, env)?;
         return write_logits(&mut runner, &ids, args.greedy, out);
     }
@@ -273,8 +274,7 @@ fn write_logits(
     greedy: Option<usize>,
     out: &Path,
 ) -> anyhow::Result<()> {
-    anyhow::ensure!(!ids.is_empty(), "there are no ids");
-    let slot = runner.open(ids.len() + greedy.unwrap_or(0))?;
+    let slot = runner.open(ids.len().saturating_add(greedy.unwrap_or(0)))?;
     let mut logits = Vec::new();
     for (chunk, past) in ids.chunks(ROWS).zip((0..).step_by(ROWS)) {
         logits.extend(runner.every(slot, past, chunk)?.iter().flat_map(|l| l.to_le_bytes()));

@@ -55,8 +55,9 @@ impl Config {
     pub fn read(folder: &Path) -> Result<Config> {
         let path = folder.join("adapter_config.json");
         let wrong = |found: String| field(&path, "the file", found, "PEFT's adapter_config.json");
-        let bytes = std::fs::read(&path).map_err(|e| wrong(e.to_string()))?;
-        let json: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+        let bytes = std::fs::read(&path).map_err(|e| wrong(format!("unreadable ({e})")))?;
+        let json: Value =
+            serde_json::from_slice(&bytes).map_err(|e| wrong(format!("no JSON ({e})")))?;
         let turned = json["fan_in_fan_out"] == true;
         let config = Config { path, json, turned };
         config.check()?;
