@@ -291,7 +291,7 @@ mod tests {
     ];
 
     #[test]
-    fn quants_by_tag_and_default() {
+    fn d8_quants_by_tag_and_default() {
         check(MANY, "", &["m.v1.5-Q4_K_M.gguf"]);
         check(MANY, ":q4_k_m", &["m.v1.5-Q4_K_M.gguf"]);
         check(MANY, ":ud-q4_k_m", &["m.v1.5-UD-Q4_K_M.gguf"]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguity_lists_the_candidates() {
+    fn d8_ambiguity_lists_the_candidates() {
         refuses(
             MANY,
             ":Q5_K_M",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn split_sets_are_whole() {
+    fn d8_split_sets_are_whole() {
         let set: &[&str] = &[
             "Q4_K_M/m-Q4_K_M-00002-of-00002.gguf",
             "Q4_K_M/m-Q4_K_M-00001-of-00002.gguf",
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_model_says_what_it_has() {
+    fn d4_what_has_no_model_says_what_it_has() {
         refuses(&[], "", &["is empty"]);
         refuses(&["README.md"], "", &["1 files", "none is a .gguf"]);
         refuses(&["README.md"], ":Q4_0", &["no GGUF file"]);

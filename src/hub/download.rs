@@ -13,6 +13,8 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 const BUFFER: usize = 256 << 10;
+/// Bytes a second of one connection beside which others would only take the processor from it and from the digest.
+const FAST: u64 = 320 << 20;
 
 /// A file on the hub.
 pub struct Source<'a> {
@@ -25,6 +27,8 @@ pub struct Source<'a> {
     /// The ETag that all ranges must have.
     pub etag: Mutex<Option<String>>,
     pub connections: usize,
+    /// How long one connection has to show that it is fast, each time.
+    pub alone: Duration,
     pub watch: &'a dyn Watch,
 }
 
@@ -67,7 +71,8 @@ impl Source<'_> {
         let stop = AtomicBool::new(false);
         let gaps =
             (0..part.ranges()).filter(|&r| part.span(r).0 + part.done_of(r) < part.span(r).1);
-        let workers = gaps.take(self.connections).count();
+        let most = gaps.take(self.connections).count();
+        let waiting = thread::current();
         thread::scope(|scope| {
             let digest = scope.spawn(|| follow(part, self.declared, &stop));
             let work = || {
@@ -78,9 +83,18 @@ impl Source<'_> {
                     result = self.range(part, range, &mut buffer, &stop);
                 }
                 stop.fetch_or(result.is_err(), Ordering::Relaxed);
+                waiting.unpark();
                 result
             };
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let mut workers: Vec<_> = (0..most.min(1)).map(|_| scope.spawn(work)).collect();
+            while workers.len() < most && !workers[0].is_finished() {
+                let before = part.done();
+                thread::park_timeout(self.alone);
+                let came = part.done().saturating_sub(before);
+                if came <= FAST * self.alone.as_millis() as u64 / 1000 {
+                    workers.resize_with(most, || scope.spawn(work));
+                }
+            }
             let results: Vec<_> = workers.into_iter().map(join).collect();
             let digest = join(digest);
             results.into_iter().collect::<Result<(), Fault>>()?;
@@ -153,7 +167,8 @@ impl Source<'_> {
         stop: &AtomicBool,
         sink: &mut Sink,
     ) -> Result<Result<(), Error>, Error> {
-        let mut reader = answer.response.into_body().into_reader().take(length);
+        let exact = answer.response.body().content_length() == Some(length);
+        let mut reader = answer.response.into_body().into_reader();
         let mut left = length;
         while left > 0 && !stop.load(Ordering::Relaxed) {
             // A buffer is filled before it is written: reads are as small as the network's packets.
@@ -175,6 +190,10 @@ impl Source<'_> {
             if let Some(error) = broken {
                 return Ok(Err(self.client.network(&self.url, error.into())));
             }
+        }
+        if exact && left == 0 {
+            // Only whoever has read the end gives the connection back for the next range.
+            let _ = reader.read(&mut [0]);
         }
         Ok(Ok(()))
     }

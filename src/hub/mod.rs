@@ -59,8 +59,10 @@ pub struct Config {
     pub offline: bool,
     /// The way to the hub.
     pub route: Route,
-    /// Connections at once.
+    /// Connections at once, at most.
     pub connections: usize,
+    /// How long one connection is watched before others join it; as long as it brings 320 MiB/s, it is alone.
+    pub alone: Duration,
     /// Bytes that a request asks for.
     pub range: u64,
 }
@@ -78,7 +80,15 @@ impl Config {
             pause: Duration::from_millis(500),
             patience: Duration::from_secs(60),
         };
-        Config { cache, others: Vec::new(), offline: false, route, connections: 4, range: 32 << 20 }
+        Config {
+            cache,
+            others: Vec::new(),
+            offline: false,
+            route,
+            connections: 4,
+            alone: Duration::from_millis(100),
+            range: 32 << 20,
+        }
     }
 }
 

@@ -236,6 +236,7 @@ impl Hub {
             declared: file.digest,
             etag: Mutex::new(etag),
             connections: self.config.connections,
+            alone: self.config.alone,
             watch,
         };
         watch.begins(&file.path, size, part.done());

@@ -49,7 +49,7 @@ fn tiny(test: &str) -> Vec<(String, fake::Content)> {
 }
 
 #[test]
-fn a_model_is_fetched_where_it_is_named() {
+fn d7_a_model_is_fetched_where_it_is_named() {
     let hub = fake::Hub::start();
     let model = tiny("command_model");
     let model: Vec<(&str, fake::Content)> =
@@ -97,7 +97,7 @@ fn a_model_is_fetched_where_it_is_named() {
 }
 
 #[test]
-fn failures_have_an_exit_code_and_no_output() {
+fn d4_failures_have_an_exit_code_and_no_output() {
     let (hub, _) = hub_with(1000);
     let cache = folder("command_failures").join("cache");
     let fails = |args: &[&str], says: &[&str]| {
@@ -118,12 +118,22 @@ fn failures_have_an_exit_code_and_no_output() {
     fails(&["pull", "path/to/x.gguf"], &["hf:OWNER/REPO"]);
     fails(&["rm", REFERENCE], &["is not there"]);
     fails(&["models", "hf:owner/none"], &["there is none"]);
+    // Nothing that matches is no success.
+    hub.repo("owner/empty", &[] as &[(&str, &str)]);
+    fails(&["pull", "hf:owner/empty"], &["is empty"]);
+    fails(&["pull", "hf:owner/repo:Q8_0"], &["no quant is called Q8_0", "Q4_K_M"]);
+    let page = format!("{}/owner/repo", hub.url());
+    for (status, code) in [(401, "GatedRepo"), (403, "GatedRepo"), (403, "")] {
+        hub.faults(Faults { files: fake::Refusal::always(status, code), ..Faults::default() });
+        fails(&["pull", REFERENCE], &["HF_TOKEN", &page]);
+    }
+    hub.faults(Faults::default());
     // A model that is fetched and is none: the file is named.
     fails(&["run", REFERENCE, "Hi"], &["m-Q4_K_M.gguf"]);
 }
 
 #[test]
-fn killed_twenty_times_it_ends_whole() {
+fn d3_killed_twenty_times_it_ends_whole() {
     const SIZE: u64 = 72 << 20;
     let (hub, content) = hub_with(SIZE);
     let cache = folder("killed").join("cache");
@@ -175,10 +185,10 @@ fn small_disk(at: &Path) -> Option<impl Drop> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up() {
+fn d5_a_disk_that_fills_up() {
     let disk = folder("small_disk");
     let Some(_mounted) = small_disk(&disk) else {
-        return eprintln!("a_disk_that_fills_up did not run: this user may not mount a tmpfs");
+        return eprintln!("d5_a_disk_that_fills_up did not run: this user may not mount a tmpfs");
     };
     let (hub, content) = hub_with(15 << 20);
     let cache = disk.join("cache");

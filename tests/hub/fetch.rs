@@ -13,7 +13,7 @@ fn once(byte: u64) -> Option<At> {
 }
 
 #[test]
-fn every_byte_is_asked_for_once() {
+fn d10_every_byte_is_asked_for_once() {
     let (hub, content) = hub_with(SIZE + 5);
     let config = config("every_byte", hub.url());
     let told = check_pull(&config, &content);
@@ -60,7 +60,7 @@ fn a_folder_comes_whole() {
 }
 
 #[test]
-fn another_host_gets_no_token() {
+fn d10_another_host_gets_no_token() {
     let (hub, content) = hub_with(SIZE);
     hub.faults(Faults { cdn: true, ..Faults::default() });
     let mut config = config("another_host", hub.url());
@@ -75,7 +75,7 @@ fn another_host_gets_no_token() {
 }
 
 #[test]
-fn broken_connections_go_on_where_they_broke() {
+fn d3_broken_connections_go_on_where_they_broke() {
     let (hub, content) = hub_with(SIZE);
     let check = |test: &str, faults: Faults, more: u64| {
         let mut config = config(test, hub.url());
@@ -101,7 +101,24 @@ fn broken_connections_go_on_where_they_broke() {
 }
 
 #[test]
-fn an_end_that_always_comes_is_told_and_the_next_run_goes_on() {
+fn one_connection_is_alone_where_it_is_fast() {
+    let (hub, content) = hub_with(SIZE);
+    let connections = |test: &str, rate: Option<u64>, alone: Duration| {
+        let mut config = config(test, hub.url());
+        config.alone = alone;
+        hub.faults(Faults { rate, ..Faults::default() });
+        hub.log();
+        check_pull(&config, &content);
+        let log = hub.log();
+        let ports = log.iter().filter(|r| r.range.is_some()).map(|r| r.port);
+        ports.collect::<std::collections::HashSet<_>>().len()
+    };
+    assert_eq!(connections("fast", None, Duration::from_secs(60)), 1);
+    assert_eq!(connections("slow_way", Some(2 << 20), Duration::from_millis(50)), 4);
+}
+
+#[test]
+fn d3_an_end_that_always_comes_is_told_and_the_next_run_goes_on() {
     let (hub, content) = hub_with(SIZE);
     let config = config("always_ends", hub.url());
     let at = SIZE / 100 * 95;
@@ -115,7 +132,7 @@ fn an_end_that_always_comes_is_told_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn a_flipped_byte_is_found() {
+fn d1_a_flipped_byte_is_found() {
     let (hub, content) = hub_with(SIZE);
     let config = config("flip_once", hub.url());
     hub.faults(Faults { flip: once(1_000_000), ..Faults::default() });
@@ -127,7 +144,7 @@ fn a_flipped_byte_is_found() {
 }
 
 #[test]
-fn a_byte_that_is_always_flipped_is_refused() {
+fn d1_a_byte_that_is_always_flipped_is_refused() {
     let (hub, content) = hub_with(SIZE);
     let config = config("flip_always", hub.url());
     hub.faults(Faults { flip: always(1_000_000), ..Faults::default() });
@@ -138,7 +155,7 @@ fn a_byte_that_is_always_flipped_is_refused() {
 }
 
 #[test]
-fn what_the_disk_lost_is_fetched_alone() {
+fn d1_what_the_disk_lost_is_fetched_alone() {
     let (hub, content) = hub_with(SIZE);
     let config = config("disk_lost", hub.url());
     hub.faults(Faults { end: always(SIZE - 1), ..Faults::default() });
@@ -156,7 +173,7 @@ fn what_the_disk_lost_is_fetched_alone() {
 }
 
 #[test]
-fn a_server_without_ranges_serves_too() {
+fn d1_a_server_without_ranges_serves_too() {
     let (hub, content) = hub_with(SIZE);
     let config = config("no_ranges", hub.url());
     hub.faults(Faults { whole: true, end: once(2_000_000), ..Faults::default() });
@@ -165,7 +182,7 @@ fn a_server_without_ranges_serves_too() {
 }
 
 #[test]
-fn a_file_that_changes_is_fetched_anew_or_refused() {
+fn d1_a_file_that_changes_is_fetched_anew_or_refused() {
     let (hub, content) = hub_with(SIZE);
     let config = config("changes", hub.url());
     // The listing's digest is of the first content, which the hub has no more.
@@ -188,7 +205,7 @@ fn mirrors_without_digests() {
 }
 
 #[test]
-fn a_full_disk_is_told_before_it_is_full() {
+fn d5_a_full_disk_is_told_before_it_is_full() {
     let (hub, _) = hub_with(1 << 50);
     hub.faults(Faults { raw: Some(format!(
         r#"{{"id":"owner/repo","sha":"{}","siblings":[{{"rfilename":"m.gguf","lfs":{{"sha256":"{}","size":{}}}}}]}}"#,

@@ -31,6 +31,7 @@ fn config(test: &str, url: String) -> Config {
     config.route.silence = Duration::from_secs(30);
     config.route.pause = Duration::from_millis(10);
     config.route.patience = Duration::from_secs(2);
+    config.alone = Duration::ZERO;
     config.range = 256 << 10;
     config
 }

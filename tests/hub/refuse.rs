@@ -10,7 +10,7 @@ fn with_token(config: &Config) -> Config {
 }
 
 #[test]
-fn each_refusal_has_its_own_message() {
+fn d4_each_refusal_has_its_own_message() {
     let (hub, _) = hub_with(1000);
     let config = config("refusals", hub.url());
     let files = |status, code| Faults { files: Refusal::always(status, code), ..Faults::default() };
@@ -154,7 +154,7 @@ fn renamed_repositories_are_found_by_both_names() {
 }
 
 #[test]
-fn offline_is_what_is_here() {
+fn d7_offline_is_what_is_here() {
     let (hub, content) = hub_with(1000);
     let mut config = config("offline", hub.url());
     config.offline = true;
@@ -168,7 +168,7 @@ fn offline_is_what_is_here() {
 }
 
 #[test]
-fn another_programs_cache_is_read_and_not_written() {
+fn d10_another_programs_cache_is_read_and_not_written() {
     let (hub, content) = hub_with(100_000);
     let theirs = config("theirs", hub.url());
     check_pull(&theirs, &content);

@@ -15,7 +15,7 @@ fn tls_with(size: u64) -> (fake::Hub, fake::Content) {
 }
 
 #[test]
-fn https_with_a_private_authority() {
+fn d6_https_with_a_private_authority() {
     let (hub, content) = tls_with(3 << 20);
     hub.faults(Faults { cdn: true, ..Faults::default() });
     let untrusting = config("private_authority", hub.url());
@@ -31,7 +31,7 @@ fn https_with_a_private_authority() {
 }
 
 #[test]
-fn through_a_proxy() {
+fn d6_through_a_proxy() {
     let (hub, content) = tls_with(1 << 20);
     let proxy = Proxy::start(hub.addr(), Some("Basic dXNlcjpzZWNyZXQ="));
     let mut config = trusting(config("proxy", "https://hub.test".into()));

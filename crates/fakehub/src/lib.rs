@@ -40,6 +40,8 @@ pub struct Hub {
 pub struct Request {
     /// Whether the other host was asked.
     pub cdn: bool,
+    /// The other end of the connection.
+    pub port: u16,
     /// With its query.
     pub path: String,
     /// The first byte and the one behind the last.

@@ -12,11 +12,12 @@ use std::time::Duration;
 /// Answers until the connection ends.
 pub fn connection(stream: TcpStream, state: &Arc<State>, cdn: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let port = stream.peer_addr()?.port();
     match &state.tls {
-        None => requests(BufReader::new(Plain(stream)), state, cdn),
+        None => requests(BufReader::new(Plain(stream)), state, cdn, port),
         Some(config) => {
             let tls = ServerConnection::new(config.clone()).map_err(io::Error::other)?;
-            requests(BufReader::new(StreamOwned::new(tls, stream)), state, cdn)
+            requests(BufReader::new(StreamOwned::new(tls, stream)), state, cdn, port)
         }
     }
 }
@@ -39,23 +40,36 @@ impl Write for Plain {
     }
 }
 
-fn requests<S: Read + Write>(mut stream: BufReader<S>, state: &State, cdn: bool) -> io::Result<()> {
+fn requests<S: Read + Write>(
+    mut stream: BufReader<S>,
+    state: &State,
+    cdn: bool,
+    port: u16,
+) -> io::Result<()> {
     while let Some(request) = Head::read(&mut stream as &mut BufReader<S>)? {
-        answer(stream.get_mut(), state, cdn, &request)?;
+        answer(stream.get_mut(), state, cdn, port, &request)?;
         stream.get_mut().flush()?;
     }
     Ok(())
 }
 
-fn answer(stream: &mut impl Write, state: &State, cdn: bool, request: &Head) -> io::Result<()> {
+fn answer(
+    stream: &mut impl Write,
+    state: &State,
+    cdn: bool,
+    port: u16,
+    request: &Head,
+) -> io::Result<()> {
     let path = request.target.split('?').next().unwrap_or_default().to_owned();
     let range = request.header("range").and_then(range);
+    let header = |name| request.header(name).map(str::to_owned);
     let mut logged = Request {
         cdn,
+        port,
         path: request.target.clone(),
         range,
-        token: request.header("authorization").map(str::to_owned),
-        if_range: request.header("if-range").map(str::to_owned),
+        token: header("authorization"),
+        if_range: header("if-range"),
         status: 0,
     };
     let mut told = |status: u16| {
@@ -89,17 +103,27 @@ fn answer(stream: &mut impl Write, state: &State, cdn: bool, request: &Head) -> 
     };
     if lock(&state.faults).cdn && !cdn {
         told(302);
-        let scheme = if state.tls.is_some() { "https" } else { "http" };
-        let port = lock(&state.cdn).map_or(0, |addr| addr.port());
-        let location = format!("{scheme}://localhost:{port}{path}?signed=secret-of-the-url");
-        let linked = [
-            ("location", location),
-            ("x-linked-size", content.size().to_string()),
-            ("x-linked-etag", format!("\"{}\"", content.digest())),
-        ];
-        return empty(stream, 302, &linked);
+        return elsewhere(stream, state, &path, &content);
     }
     send(stream, state, request, &content, range, &mut told)
+}
+
+/// Sends to the other host, saying what is there.
+fn elsewhere(
+    stream: &mut impl Write,
+    state: &State,
+    path: &str,
+    content: &Content,
+) -> io::Result<()> {
+    let scheme = if state.tls.is_some() { "https" } else { "http" };
+    let port = lock(&state.cdn).map_or(0, |addr| addr.port());
+    let location = format!("{scheme}://localhost:{port}{path}?signed=secret-of-the-url");
+    let linked = [
+        ("location", location),
+        ("x-linked-size", content.size().to_string()),
+        ("x-linked-etag", format!("\"{}\"", content.digest())),
+    ];
+    empty(stream, 302, &linked)
 }
 
 fn refuse(stream: &mut impl Write, refusal: &crate::Refusal) -> io::Result<()> {
