@@ -148,6 +148,18 @@ fn help_fits() {
 }
 
 #[test]
+fn what_is_not_there_may_be_on_the_hub() {
+    for (given, meant) in [
+        ("acme/thing", "hf:acme/thing"),
+        ("https://huggingface.co/acme/thing/blob/main/x.gguf", "hf:acme/thing"),
+        ("../thing", "hf:owner/repo"),
+        ("smollm2", "demo:tiny"),
+    ] {
+        check_failure(&["run", given, "Hi"], 1, &[given, "no such file or folder", meant]);
+    }
+}
+
+#[test]
 fn packages_have_completions_and_a_manual() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = rinfer(&["completions", shell]);
@@ -446,7 +458,11 @@ fn bundles_to_gguf() {
     let plain = plain.to_str().unwrap();
     assert!(rinfer(&["bundle", out, "-o", plain]).status.success());
     assert_eq!(perplexity(&[plain, "--adapter", adapter]), merged);
-    check_failure(&["run", m, "x", "--adapter", "/nowhere"], 1, &["/nowhere/adapter_config.json"]);
+    check_failure(
+        &["run", m, "x", "--adapter", "/nowhere"],
+        1,
+        &["/nowhere: there is no such file"],
+    );
     check_failure(&["run", m, "x", "--adapter", "a=inf"], 2, &["finite scale"]);
     check_failure(&["run", m, "x", "--quant", "q9"], 2, &["q4_k_m", "int8int8"]);
     check_failure(&["bundle", m, "-o", out, "--to", "gguf", "--quant", "int4"], 1, &["q4_0"]);

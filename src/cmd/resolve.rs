@@ -3,7 +3,8 @@ use super::Environment;
 use rinfer_engine::load::Opened;
 use rinfer_engine::lora::Adapter;
 use rinfer_formats::Checkpoint;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 impl Environment {
     /// Opens the model that a reference names; without one, the program's own.
@@ -41,7 +42,7 @@ impl Environment {
     pub fn resolve(&self, text: &str) -> anyhow::Result<PathBuf> {
         use rinfer::hub::Hub;
         if !Hub::is_reference(text) {
-            return Ok(text.into());
+            return found(text);
         }
         Ok(self.hub()?.resolve(text, &super::progress::Progress::new(self))?)
     }
@@ -55,6 +56,27 @@ impl Environment {
             );
             return Err(super::Usage(text).into());
         }
-        Ok(text.into())
+        found(text)
     }
+}
+
+/// A path, if something is there: else what may be meant.
+fn found(text: &str) -> anyhow::Result<PathBuf> {
+    let path = Path::new(text);
+    if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        let page = text.strip_prefix("https://huggingface.co/").unwrap_or(text);
+        let parts: Vec<&str> = page.split('/').collect();
+        let hub = match parts[..] {
+            [owner, repo, ..] if page != text => format!("hf:{owner}/{repo}"),
+            [owner, repo] if !owner.is_empty() && !owner.starts_with(['.', '~']) => {
+                format!("hf:{owner}/{repo}")
+            }
+            _ => "hf:owner/repo".to_owned(),
+        };
+        anyhow::bail!(
+            "{text}: there is no such file or folder. Give its path, or {hub} if it is on the hub; rinfer models lists \
+             what is here, and demo:tiny is a small model to begin with"
+        );
+    }
+    Ok(path.to_owned())
 }

@@ -76,7 +76,7 @@ impl Reference {
             .map_err(|problem| Error::Reference { reference: text.to_owned(), problem })
     }
     fn parse(text: &str) -> Result<Reference, String> {
-        let rest = text.strip_prefix("hf:").ok_or("does not begin with hf:")?;
+        let rest = text.strip_prefix("hf:").ok_or("has no hf: before it")?;
         let (rest, revision) = rest.rsplit_once('@').unwrap_or((rest, "main"));
         self::revision(revision)?;
         let (repo, pick) = match rest.split_once(':') {

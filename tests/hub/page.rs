@@ -175,7 +175,7 @@ fn refusals_reach_the_page() {
     assert_eq!(missing.status, 502);
     assert!(missing.text().contains("there is none on"));
     let outside = told("/ui/hub/pull", json!({"reference": "/etc/passwd"})).text();
-    assert!(outside.contains("does not begin with hf:"), "{outside}");
+    assert!(outside.contains("has no hf: before it"), "{outside}");
     let files = fake::Refusal::always(403, "GatedRepo");
     fake.faults(fake::Faults { files, ..Default::default() });
     let gated = told("/ui/hub/pull", json!({"reference": format!("hf:owner/repo:{MODEL}")})).text();

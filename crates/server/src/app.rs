@@ -153,7 +153,13 @@ async fn model(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response<
 
 async fn unknown(request: Request) -> Response<Body> {
     let path = request.uri().path();
-    let text = format!("there is no route {path}: docs/server.md lists all");
+    let meant = format!("/v1{path}");
+    let instead = match path {
+        "/" => "the page is there if the server is started with --web".to_owned(),
+        _ if POSTS.iter().any(|(route, ..)| *route == meant) => format!("is {meant} meant?"),
+        _ => "docs/server.md lists all".to_owned(),
+    };
+    let text = format!("there is no route {path}: {instead}");
     Refusal::new(Kind::NotFound, text).response(Dialect::of(path))
 }
 

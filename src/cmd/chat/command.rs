@@ -39,7 +39,7 @@ const fn command(
 
 /// Every command, in the order in which they are shown.
 pub const COMMANDS: [Command; 15] = [
-    command(Verb::System, "system", "[TEXT]", "what the model is told first; nothing clears it"),
+    command(Verb::System, "system", "[TEXT]", "what the model is told first; alone, nothing is"),
     command(Verb::Set, "set", "NAME VALUE", "set a sampling flag: /set temperature 0.7"),
     command(Verb::Params, "params", "", "show what is in force"),
     command(

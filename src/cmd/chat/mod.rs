@@ -225,9 +225,9 @@ impl Chat<'_> {
             Asked::Message(text) => self.answer(|session| Some(session.say(text)))?,
             Asked::Command(verb, rest) => return self.command(verb, rest),
             Asked::Unknown(name, nearest) => {
-                let meant = nearest.map_or_else(String::new, |name| format!(": is /{name} meant?"));
+                let meant = nearest.map_or_else(String::new, |name| format!("; is /{name} meant?"));
                 let text = format!(
-                    "there is no command /{name}{meant} /help shows those there are; a message that starts with a \
+                    "there is no command /{name}{meant} - /help shows those there are; a message that starts with a \
                      slash is written with two"
                 );
                 return Err(Fault(text).into());

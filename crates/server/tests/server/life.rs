@@ -75,3 +75,18 @@ fn health_and_metrics() {
         assert!(text.lines().any(|l| l == line), "{line}: {text}");
     }
 }
+
+#[test]
+fn a_wrong_path_is_told_the_right_one() {
+    let server = Rig::default().start();
+    for (path, says) in [
+        ("/", "--web"),
+        ("/chat/completions", "is /v1/chat/completions meant?"),
+        ("/v1/v1/messages", "docs/server.md"),
+    ] {
+        let response = server.post(path, &json!({}));
+        assert_eq!(response.status, 404, "{path}");
+        let text = response.text();
+        assert!(text.contains(says), "{path}: {text}");
+    }
+}
