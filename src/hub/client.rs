@@ -215,7 +215,7 @@ impl Client {
         let next = match &error {
             ureq::Error::HostNotFound if proxied => "Check HF_ENDPOINT and the proxy's address",
             ureq::Error::HostNotFound => {
-                "Check the network and HF_ENDPOINT; behind a proxy set HTTPS_PROXY, and without a network HF_HUB_OFFLINE=1 uses what is here"
+                "Check the network and HF_ENDPOINT; behind a proxy set HTTPS_PROXY, and without a network HF_HUB_OFFLINE=1 uses what is here, or give the path of a model's file"
             }
             ureq::Error::ConnectProxyFailed(_) => {
                 "Check HTTPS_PROXY, its user and password, and NO_PROXY"

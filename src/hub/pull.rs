@@ -30,6 +30,7 @@ impl Hub {
     }
     /// Fetches what of a model is not here.
     pub(super) fn fetch(&self, wanted: &Wanted, watch: &dyn Watch) -> Result<Here, Error> {
+        watch.tell(&format!("{} is asked for {}", self.host(), wanted.reference));
         let mut changed = None;
         for _ in 0..2 {
             match self.attempt(wanted, watch) {
