@@ -1,11 +1,15 @@
 //! The shapes that llama.cpp asks for, where they have axes of one element more or fewer, or cut a
-//! vector.
+//! vector, or rows that no position has.
 use crate::spec::{Decay, ModelSpec, Op};
 use crate::weights::Filed;
+use crate::weights::moved::POSITIONS;
 
 /// A tensor's shape in a file.
 pub(super) fn of(spec: &ModelSpec, filed: &Filed) -> Vec<usize> {
     let shape = &filed.shape[..];
+    if let (POSITIONS, Some(table)) = (&*filed.name, &spec.embed.positions) {
+        return vec![table.rows - table.offset, spec.d_model];
+    }
     let at = filed.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     let Some((layer, part)) = at else { return shape.to_vec() };
     let layer = layer.parse().ok().and_then(|i: usize| spec.layers.get(i));

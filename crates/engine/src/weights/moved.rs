@@ -4,6 +4,9 @@ use crate::families::Family;
 use crate::spec::{DeltaNet, ModelSpec, Op, Rope, RopeId, RopeLayout};
 use std::collections::HashMap;
 
+/// A row for each position.
+pub(crate) const POSITIONS: &str = "position_embd.weight";
+
 /// By canonical tensor, of each row or column of the file the folder's.
 #[derive(Debug, Default)]
 pub(crate) struct Moved {
@@ -18,6 +21,12 @@ impl Moved {
     /// What of the file's is not made of the folder's.
     pub fn between(family: &Family, ours: &ModelSpec, theirs: &ModelSpec) -> Result<Moved, String> {
         let mut moved = Moved::default();
+        // A file's table begins with the first position's row.
+        if let (Some(a), Some(b)) = (&ours.embed.positions, &theirs.embed.positions)
+            && a.offset != b.offset
+        {
+            moved.rows.insert(POSITIONS.to_owned(), (a.offset - b.offset..a.rows).collect());
+        }
         let layers = ours.layers.iter().zip(&theirs.layers).enumerate();
         for (i, (ours_here, theirs_here)) in layers {
             let ops = |layer: &[crate::spec::Branch]| -> Vec<Op> {

@@ -70,6 +70,7 @@ static WRITTEN: &[(&str, &str)] = &[
     ("falcon_h1", "falcon-h1"),
     ("kimi_linear", "kimi-linear"),
     ("bert", "bert"),
+    ("roberta", "bert"),
     ("nomic_bert", "nomic-bert"),
     ("modernbert", "modern-bert"),
 ];
