@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PROGRAMS, URL = Path(sys.argv.pop()), sys.argv.pop()
+PROGRAMS, URL = Path(sys.argv.pop()).resolve(), sys.argv.pop()
 SECRET = "the secret is 4711"
 
 
