@@ -1,10 +1,8 @@
 //! What is typed: by characters as people see them, over several lines, from earlier times, and on a window that
 //! changes.
 use super::*;
-use rig::said;
+use rig::{SHORT, said};
 use std::os::unix::fs::PermissionsExt;
-
-const SHORT: [&str; 4] = ["--temperature", "0", "--max-tokens", "5"];
 
 #[test]
 fn characters_are_taken_back_whole() {

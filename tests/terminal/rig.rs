@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// For what is waited: more than the slowest machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Flags of short answers that are always the same.
+pub const SHORT: [&str; 4] = ["--temperature", "0", "--max-tokens", "5"];
+
 /// An empty folder of a test's own.
 pub fn folder(test: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("terminal").join(test);

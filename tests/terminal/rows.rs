@@ -1,11 +1,10 @@
 //! Rows of faults in terminals: pastes, pipes, code pages, Ctrl-C.
 use super::*;
-use rig::{command, piped, said};
+use rig::{SHORT, command, piped, said};
 use rinfer_fakehub as fake;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SHORT: [&str; 4] = ["--temperature", "0", "--max-tokens", "5"];
 /// An answer that does not end: neither of what would end it may be said.
 const ENDLESS: [&str; 7] =
     ["--context", "200000", "--temperature", "0", "--logit-bias", "2=-inf", "--logit-bias=4=-inf"];

@@ -55,9 +55,7 @@ async fn load(
     request: Request,
 ) -> Response<Body> {
     let done = async {
-        let mut fields = fields(&app, request).await?;
-        let name = needed(&mut fields, "model")?;
-        finish(fields)?;
+        let name = only(&app, request, "model").await?;
         let served = app.models.acquire(Some(&name), None).await?;
         Ok(object!({"model": served.root, "state": "loaded"}))
     };
@@ -101,9 +99,7 @@ async fn save(
     request: Request,
 ) -> Response<Body> {
     let done = async {
-        let mut fields = fields(&app, request).await?;
-        let name = needed(&mut fields, "model")?;
-        finish(fields)?;
+        let name = only(&app, request, "model").await?;
         let served = app.models.acquire(Some(&name), None).await?.writer()?;
         let (models, model) = (app.clone(), served.root.clone());
         let saved = tokio::task::spawn_blocking(move || models.models.save(&served));
@@ -125,9 +121,7 @@ async fn cancel(
     request: Request,
 ) -> Response<Body> {
     let done = async {
-        let mut fields = fields(&app, request).await?;
-        let other = needed(&mut fields, "id")?;
-        finish(fields)?;
+        let other = only(&app, request, "id").await?;
         match app.generations.cancel(&other) {
             true => Ok(object!({"id": other, "cancelled": true})),
             false => {
@@ -141,18 +135,26 @@ async fn cancel(
     told(&app, &id, done.await)
 }
 
-pub async fn fields(app: &App, request: Request) -> Result<Fields, Refusal> {
+/// The one field of a request that has no other.
+pub async fn only(app: &App, request: Request, name: &str) -> Result<String, Refusal> {
+    let mut fields = fields(app, request).await?;
+    let text = needed(&mut fields, name)?;
+    finish(fields)?;
+    Ok(text)
+}
+
+async fn fields(app: &App, request: Request) -> Result<Fields, Refusal> {
     let (parts, body) = request.into_parts();
     Ok(Fields::new(body::object(&app.config, &parts.headers, body).await?))
 }
 
-pub fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
+fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
     let text = fields.text(name)?;
     fields.needed(name, text)
 }
 
 /// What an administrator says is meant: nothing of it is ignored.
-pub fn finish(fields: Fields) -> Result<(), Refusal> {
+fn finish(fields: Fields) -> Result<(), Refusal> {
     let mut unknown = Vec::new();
     fields.finish(&[], &mut unknown)?;
     match unknown.into_iter().next() {

@@ -115,11 +115,9 @@ async fn ask(
     found.map_err(|_| Refusal::panicked("search"))?
 }
 
-/// The one field of a request.
+/// The one field of a request, which is a line.
 async fn field(app: &App, request: Request, name: &str) -> Result<String, Refusal> {
-    let mut fields = admin::fields(app, request).await?;
-    let text = admin::needed(&mut fields, name)?;
-    admin::finish(fields)?;
+    let text = admin::only(app, request, name).await?;
     match text.trim() {
         text if text.is_empty() || text.chars().any(char::is_control) || text.len() > MOST => {
             Err(Refusal::field(name, format_args!("must be a line of 1 to {MOST} bytes")))

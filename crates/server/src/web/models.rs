@@ -58,9 +58,7 @@ pub fn offer(app: &App, name: &str) -> bool {
 
 /// The name in a request, of a model that is served from now on if it is here at all.
 async fn named(app: &Arc<App>, request: Request) -> Result<String, Refusal> {
-    let mut fields = admin::fields(app, request).await?;
-    let name = admin::needed(&mut fields, "model")?;
-    admin::finish(fields)?;
+    let name = admin::only(app, request, "model").await?;
     if !app.models.has(&name) {
         let (app, name) = (app.clone(), name.clone());
         let offered = tokio::task::spawn_blocking(move || offer(&app, &name)).await;
@@ -105,9 +103,7 @@ pub async fn plan(
     request: Request,
 ) -> Response<Body> {
     let done = async {
-        let mut fields = admin::fields(&app, request).await?;
-        let name = admin::needed(&mut fields, "model")?;
-        admin::finish(fields)?;
+        let name = admin::only(&app, request, "model").await?;
         let reader = app.clone();
         let planned = tokio::task::spawn_blocking(move || {
             let new = fetched(&reader).into_iter().find(|offer| offer.names[0] == name);

@@ -1,6 +1,6 @@
 //! The page's search for models and how it has them fetched, from a hub that does what it is told.
 use crate::client::Response;
-use crate::rig::{Rig, Running};
+use crate::rig::{Rig, Running, until};
 use rinfer_engine::sample::Sampling;
 use rinfer_server::{Config, Contents, Failure, Fetchable, Hub, Models, Offer, Pull, Repository};
 use serde_json::{Value, json};
@@ -108,14 +108,6 @@ fn pull(server: &Running, reference: &str) -> Response {
 fn told(response: Response) -> Vec<Value> {
     let data = |(_, data): (String, String)| serde_json::from_str(&data).unwrap();
     response.events().into_iter().map(data).collect()
-}
-
-fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

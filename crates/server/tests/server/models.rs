@@ -1,13 +1,13 @@
 //! Several models: brought when they are asked for, within memory, and let go.
 use crate::client::{get, post};
-use crate::rig::{Rig, Running, asking};
+use crate::rig::{Rig, Running, asking, until};
 use rinfer_engine::sample::Sampling;
 use rinfer_server::{Brought, Config, Failure, Keep, Models, Offer, Plan, Source};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -72,14 +72,6 @@ fn states(addr: SocketAddr) -> Vec<String> {
     let own = |card: &&Value| card["id"] == card["root"];
     let state = |card: &Value| card["state"].as_str().unwrap().to_owned();
     list["data"].as_array().unwrap().iter().filter(own).map(state).collect()
-}
-
-fn until(what: &str, is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const VOCAB: usize = 256;
 pub const CONTEXT: usize = 1000;
@@ -211,7 +211,7 @@ impl Running {
     }
     /// Waits until so many answers are under way or wait.
     pub fn until_inside(&self, n: usize) {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         while self.inside() != n {
             assert!(
                 start.elapsed() < Duration::from_secs(10),
@@ -228,5 +228,14 @@ impl Drop for Running {
         self.stop.stop();
         self.stop.stop();
         self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Waits, but not for ever.
+pub fn until(what: &str, is: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
